@@ -1,0 +1,7 @@
+"""Transformation invariance in contrastive representation learning (Foster et al., ICLR 2021).
+
+One idea, `z = f(t(x, alpha, beta))`, and a folder for each part of it: `data` (x), `transforms` (t),
+`models` (f), `objectives` (what training minimises), `training`, `evaluation`.
+"""
+
+__version__ = "0.1.0"

@@ -1,0 +1,70 @@
+"""Everything the project knows about devices: the axis name, reductions over it, replication.
+
+Under `jax.pmap` each device differentiates its own share of a loss, and collectives pass cotangents
+between devices, so `jax.grad` of the local loss is the gradient of the *sum* of all local losses;
+`mean_over_devices` of it is the gradient of their mean. With `axis=None` every function here is the
+single-device identity, so that the same code runs outside `pmap`.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+AXIS = "devices"
+"""Name of the axis that the training step is mapped over."""
+
+Axis = str | None
+"""A mapped axis name, or None outside `pmap`."""
+
+
+def axis_size(axis: Axis) -> int:
+    """Number of devices along `axis` (1 outside `pmap`)."""
+    return 1 if axis is None else jax.lax.axis_size(axis)
+
+
+def device_index(axis: Axis) -> Array | int:
+    """Position of this device along `axis` (0 outside `pmap`)."""
+    return 0 if axis is None else jax.lax.axis_index(axis)
+
+
+def mean_over_devices(tree: Any, axis: Axis) -> Any:
+    """Averages every leaf over the devices."""
+    return tree if axis is None else jax.lax.pmean(tree, axis)
+
+
+def sum_over_devices(tree: Any, axis: Axis) -> Any:
+    """Adds up every leaf over the devices."""
+    return tree if axis is None else jax.lax.psum(tree, axis)
+
+
+def gather_rows(rows: Array, axis: Axis) -> Array:
+    """Stacks the rows `[n, ...]` of all devices into `[devices * n, ...]`; gradients flow back."""
+    return rows if axis is None else jax.lax.all_gather(rows, axis, tiled=True)
+
+
+def shard_rows(rows: Any, num_devices: int) -> Any:
+    """Splits the leading axis `[devices * n, ...]` into `[devices, n, ...]`."""
+    return jax.tree.map(lambda r: r.reshape(num_devices, -1, *r.shape[1:]), rows)
+
+
+def replicate(tree: Any) -> Any:
+    """Copies every leaf to all local devices, adding the leading device axis `pmap` expects."""
+    devices = jax.local_devices()
+    sharding = jax.sharding.NamedSharding(
+        jax.sharding.Mesh(np.array(devices), (AXIS,)), jax.sharding.PartitionSpec(AXIS)
+    )
+
+    def copy(leaf):
+        rows = np.asarray(leaf)[None]
+        shape = (len(devices), *rows.shape[1:])
+        return jax.make_array_from_callback(shape, sharding, lambda _: rows)
+
+    return jax.tree.map(copy, tree)
+
+
+def unreplicate(tree: Any) -> Any:
+    """The first device's copy of every leaf."""
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf.addressable_data(0))[0], tree)
