@@ -1,6 +1,6 @@
 """Transformation invariance in contrastive representation learning (Foster et al., ICLR 2021).
 
-One idea, `z = f(t(x, alpha, beta))`, and a folder for each part of it: `data` (x), `transforms` (t),
+One idea, `z = f(t(x, alpha, beta))`, and a folder for each part: `data` (x), `transforms` (t),
 `models` (f), `objectives` (what training minimises), `training`, `evaluation`.
 """
 

@@ -1,0 +1,65 @@
+"""Fair timing: contenders take turns in one run, and medians are compared."""
+
+import dataclasses
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One line of the benchmark table.
+
+    Attributes:
+      work: what was done, with its sizes.
+      ours: our median seconds (or another quantity, see `unit`).
+      theirs: the reference's median seconds, None where there is none.
+      reference: what "theirs" is.
+      target: the ratio to reach, as text ("≥ 10×"), if one was set.
+      unit: unit of `ours` and `theirs`.
+      details: anything else worth keeping in the JSON file (spread, compile time, sizes).
+    """
+
+    work: str
+    ours: float
+    theirs: float | None = None
+    reference: str = ""
+    target: str = ""
+    unit: str = "s"
+    details: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    @property
+    def ratio(self) -> float | None:
+        """How many times faster than the reference we are."""
+        return None if self.theirs is None else self.theirs / self.ours
+
+
+def interleaved(
+    contenders: Mapping[str, Callable[[], Any]], *, repeats: int, warmup: int = 1
+) -> dict[str, list[float]]:
+    """Runs the contenders in turn, `repeats` times each, after `warmup` unmeasured turns.
+
+    Args:
+      contenders: functions without arguments by name; JAX results are waited for.
+      repeats: measured turns.
+      warmup: unmeasured turns (compilation, caches).
+
+    Returns:
+      Seconds of every measured turn, by name.
+    """
+    seconds: dict[str, list[float]] = {name: [] for name in contenders}
+    for turn in range(warmup + repeats):
+        for name, contender in contenders.items():
+            start = time.perf_counter()
+            jax.block_until_ready(contender())
+            if turn >= warmup:
+                seconds[name].append(time.perf_counter() - start)
+    return seconds
+
+
+def medians(seconds: Mapping[str, list[float]]) -> dict[str, float]:
+    """Median of each contender's turns."""
+    return {name: statistics.median(turns) for name, turns in seconds.items()}

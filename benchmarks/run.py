@@ -1,0 +1,65 @@
+"""Measures ours beside the PyTorch method: `python -m benchmarks.run [--only=render,step]`.
+
+Each benchmark is a module of this package with a function `rows(repeats) -> list[Row]`. Ratios come
+from interleaved turns of one run, so they can be compared between machines; seconds cannot.
+"""
+
+import dataclasses
+import importlib
+import json
+import pathlib
+import platform
+
+import jax
+from absl import app, flags
+
+from benchmarks.measure import Row
+
+BENCHMARKS = ("render",)
+
+_ONLY = flags.DEFINE_list("only", list(BENCHMARKS), "Which benchmarks to run, by module name.")
+_REPEATS = flags.DEFINE_integer("repeats", 5, "Measured turns of each contender.", lower_bound=1)
+_OUT = flags.DEFINE_string("out", "benchmarks/results", "Folder for the NAME.json files.")
+
+
+def table(rows: list[Row]) -> str:
+    """The rows as a Markdown table."""
+    lines = ["| Work | ours | reference | ratio | to reach |", "|---|---|---|---|---|"]
+    for row in rows:
+        theirs = "–" if row.theirs is None else f"{row.theirs:.4g} {row.unit} ({row.reference})"
+        ratio = "–" if row.ratio is None else f"{row.ratio:.2f}×"
+        lines.append(
+            f"| {row.work} | {row.ours:.4g} {row.unit} | {theirs} | {ratio} | {row.target} |"
+        )
+    return "\n".join(lines)
+
+
+def _machine() -> dict[str, str]:
+    return {
+        "device": jax.devices()[0].device_kind,
+        "jax": jax.__version__,
+        "python": platform.python_version(),
+    }
+
+
+def main(argv):
+    """Runs the chosen benchmarks and writes their table and JSON."""
+    if len(argv) > 1:
+        raise app.UsageError(f"unexpected argument {argv[1]!r}: did you mean --only={argv[1]}?")
+    unknown = set(_ONLY.value) - set(BENCHMARKS)
+    if unknown:
+        raise app.UsageError(f"no benchmark {sorted(unknown)}: there are {', '.join(BENCHMARKS)}")
+    out = pathlib.Path(_OUT.value)
+    out.mkdir(parents=True, exist_ok=True)
+    for name in _ONLY.value:
+        rows = importlib.import_module(f"benchmarks.{name}").rows(_REPEATS.value)
+        print(f"\n{name}\n{table(rows)}", flush=True)
+        record = {
+            "machine": _machine(),
+            "rows": [dataclasses.asdict(r) | {"ratio": r.ratio} for r in rows],
+        }
+        (out / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    app.run(main)
