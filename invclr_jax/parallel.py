@@ -35,6 +35,15 @@ def mean_over_devices(tree: Any, axis: Axis) -> Any:
     return tree if axis is None else jax.lax.pmean(tree, axis)
 
 
+def mean_over_neighbours(tree: Any, axis: Axis, count: int) -> Any:
+    """Averages every leaf over each run of `count` neighbouring devices."""
+    if axis is None or count == 1:
+        return tree
+    size = axis_size(axis)
+    runs = [list(range(start, start + count)) for start in range(0, size, count)]
+    return jax.lax.pmean(tree, axis, axis_index_groups=runs if len(runs) > 1 else None)
+
+
 def sum_over_devices(tree: Any, axis: Axis) -> Any:
     """Adds up every leaf over the devices."""
     return tree if axis is None else jax.lax.psum(tree, axis)

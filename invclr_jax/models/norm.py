@@ -1,0 +1,130 @@
+"""Batch norm whose statistics span all devices, one device, or any equal groups of the batch."""
+
+from typing import Any
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from invclr_jax import parallel
+
+SCOPES = ("global", "per_device", "groups")
+
+
+def norm_groups(scope: str, groups: int, num_devices: int, batch_size: int | None = None) -> int:
+    """Number of groups of the whole batch that batch norm treats apart: `BatchNorm.groups`.
+
+    Args:
+      scope: `global` (one group over all devices), `per_device`, or `groups`.
+      groups: how many groups the whole batch falls into; read for the scope `groups` only.
+      num_devices: devices that share the batch.
+      batch_size: images of the whole batch, if it is known already.
+
+    Returns:
+      1 for `global`, `num_devices` for `per_device`, `groups` for `groups`.
+    """
+    if scope not in SCOPES:
+        raise ValueError(f"batch norm scope {scope!r} is unknown: use one of {', '.join(SCOPES)}")
+    if scope == "groups" and groups < 1:
+        raise ValueError(f"batch norm needs at least one group, got {groups}: use 1 or more")
+    count = {"global": 1, "per_device": num_devices, "groups": groups}[scope]
+    if count % num_devices and num_devices % count:
+        raise ValueError(
+            f"{count} batch norm groups do not fit {num_devices} devices: use a multiple or a "
+            f"divisor of {num_devices}"
+        )
+    if batch_size is not None and batch_size % count:
+        raise ValueError(
+            f"a batch of {batch_size} does not split into {count} batch norm groups: use a batch "
+            f"size that {count} divides"
+        )
+    return count
+
+
+class BatchNorm(nn.Module):
+    """Normalises each channel over batch and space (biased variance), then scales and shifts.
+
+    The whole batch, on all devices of `axis`, falls into `groups` equal groups in order; each is
+    normalised by its own statistics. More groups than devices split a device's share, fewer make
+    several devices share statistics. The running statistics are the average over all groups, hence
+    equal on every device, and are kept in float32 at least.
+
+    Attributes:
+      axis: name of the mapped device axis, None on a single device.
+      groups: number of groups of the whole batch, see `norm_groups`.
+      affine: whether to learn a scale and a shift for each channel.
+      momentum: weight of the old running statistics in each update.
+      epsilon: added to the variance.
+      dtype: dtype of the result, None for the input's. Statistics are in float32 at least.
+    """
+
+    axis: parallel.Axis = None
+    groups: int = 1
+    affine: bool = True
+    momentum: float = 0.9
+    epsilon: float = 1e-5
+    dtype: Any = None
+
+    @nn.compact
+    def __call__(self, x: Float[Array, "n *space c"], train: bool = False) -> Float[Array, "..."]:
+        """Returns the normalised `x`, of its own shape; updates the statistics if `train`."""
+        dtype = self.dtype or x.dtype
+        x = x.astype(jnp.promote_types(x.dtype, jnp.float32))
+        channels = (x.shape[-1],)
+        running_mean = self.variable("batch_stats", "mean", jnp.zeros, channels, x.dtype)
+        running_var = self.variable("batch_stats", "var", jnp.ones, channels, x.dtype)
+        scale, bias = jnp.ones(channels, x.dtype), jnp.zeros(channels, x.dtype)
+        if self.affine:
+            scale = self.param("scale", nn.initializers.ones, channels, jnp.float32)
+            bias = self.param("bias", nn.initializers.zeros, channels, jnp.float32)
+
+        if not train:
+            return self._normalise(x, running_mean.value, running_var.value, scale, bias, dtype)
+        grouped = self._split(x)
+        mean, var = self._statistics(grouped)
+        if not self.is_initializing():
+            self._update(running_mean, mean)
+            self._update(running_var, var)
+        return self._normalise(grouped, mean, var, scale, bias, dtype).reshape(x.shape)
+
+    def _devices(self) -> int:
+        # `init` runs outside `pmap`, where the axis has no size.
+        return 1 if self.is_initializing() else parallel.axis_size(self.axis)
+
+    def _split(self, x: Array) -> Array:
+        """Puts the groups of this device's share on an axis of their own, `[g, n/g, ...]`."""
+        groups = 1 if self.is_initializing() else max(self.groups // self._devices(), 1)
+        if len(x) % groups:
+            raise ValueError(
+                f"{len(x)} images on a device do not split into {groups} batch norm groups: use a "
+                f"batch size that {self.groups} divides"
+            )
+        return x.reshape(groups, len(x) // groups, *x.shape[1:])
+
+    def _statistics(self, x: Array) -> tuple[Array, Array]:
+        """Mean and biased variance of each group, `[g, 1, ..., c]`.
+
+        Two passes rather than E[x²] - E[x]², which loses digits where the mean is large.
+        """
+        sharing = max(self._devices() // self.groups, 1)
+        axes = tuple(range(1, x.ndim - 1))
+        mean = x.mean(axes, keepdims=True)
+        mean = parallel.mean_over_neighbours(mean, self.axis, sharing)
+        var = jnp.square(x - mean).mean(axes, keepdims=True)
+        return mean, parallel.mean_over_neighbours(var, self.axis, sharing)
+
+    def _update(self, running: nn.Variable, batch: Array) -> None:
+        """Moves running statistics towards those of the batch, averaged over all its groups."""
+        average = jax.lax.stop_gradient(batch).reshape(batch.shape[0], -1).mean(0)
+        if self.groups > 1:
+            average = parallel.mean_over_devices(average, self.axis)
+        average = average.astype(running.value.dtype)
+        running.value = self.momentum * running.value + (1 - self.momentum) * average
+
+    def _normalise(self, x, mean, var, scale, bias, dtype) -> Array:
+        align = lambda vector: vector.reshape((1,) * (x.ndim - 1) + (-1,))  # noqa: E731
+        if mean.ndim == 1:
+            mean, var = align(mean), align(var)
+        multiplier = align(scale) * jax.lax.rsqrt(var + self.epsilon)
+        return ((x - mean) * multiplier + align(bias)).astype(dtype)
