@@ -61,17 +61,24 @@ def shard_rows(rows: Any, num_devices: int) -> Any:
 
 def replicate(tree: Any) -> Any:
     """Copies every leaf to all local devices, adding the leading device axis `pmap` expects."""
-    devices = jax.local_devices()
-    sharding = jax.sharding.NamedSharding(
-        jax.sharding.Mesh(np.array(devices), (AXIS,)), jax.sharding.PartitionSpec(AXIS)
-    )
+    sharding = _over_local_devices()
 
     def copy(leaf):
         rows = np.asarray(leaf)[None]
-        shape = (len(devices), *rows.shape[1:])
+        shape = (sharding.num_devices, *rows.shape[1:])
         return jax.make_array_from_callback(shape, sharding, lambda _: rows)
 
     return jax.tree.map(copy, tree)
+
+
+def distribute(tree: Any) -> Any:
+    """Sends entry i of every leaf `[local_devices, ...]` to local device i, ready for `pmap`."""
+    return jax.device_put(tree, _over_local_devices())
+
+
+def _over_local_devices() -> jax.sharding.NamedSharding:
+    mesh = jax.sharding.Mesh(np.array(jax.local_devices()), (AXIS,))
+    return jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(AXIS))
 
 
 def unreplicate(tree: Any) -> Any:
