@@ -1,0 +1,101 @@
+"""A dataset is arrays in memory: all data of this paper fits."""
+
+import dataclasses
+from collections.abc import Mapping
+
+import numpy as np
+from jaxtyping import Float32, Int32, UInt8
+
+Images = UInt8[np.ndarray, "n h w 3"] | Float32[np.ndarray, "n factors"]
+Labels = Int32[np.ndarray, " n"] | Float32[np.ndarray, "n targets"]
+Channels = tuple[float, float, float]
+
+
+class Unusable(ValueError):
+    """Data is there but cannot be used; an error only where nothing better is found."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Split:
+    """The training or the test part of a dataset.
+
+    Attributes:
+      images: pictures `[n, h, w, 3]`; for Spirograph the factors `[n, 4]` to render them from.
+      labels: classes `[n]`, or regression targets `[n, t]`, or None where there are none.
+    """
+
+    images: Images
+    labels: Labels | None = None
+
+    def __post_init__(self):
+        if len(self.images) == 0:
+            raise ValueError("the dataset is empty: at least one image is needed")
+        if self.labels is not None and len(self.labels) != len(self.images):
+            raise ValueError(
+                f"{len(self.images)} images but {len(self.labels)} labels: give one for each image"
+            )
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    @property
+    def rows(self) -> Mapping[str, np.ndarray]:
+        """What a training step gathers from: `image`, and `label` where there are labels."""
+        rows = {"image": self.images}
+        return rows if self.labels is None else rows | {"label": self.labels}
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Dataset:
+    """Training and test data with what a configuration needs to know about them.
+
+    Attributes:
+      name: the name it was loaded by.
+      train: the training split.
+      test: the test split, always whole; None where the user's data has none.
+      num_classes: number of classes; None without labels and for regression.
+      mean: channel means of the training images scaled to [0, 1]; None if not to be normalised.
+      std: their standard deviations.
+      label_names: names of the classes or of the regression targets, where known.
+    """
+
+    name: str
+    train: Split
+    test: Split | None
+    num_classes: int | None = None
+    mean: Channels | None = None
+    std: Channels | None = None
+    label_names: tuple[str, ...] | None = None
+
+    def __post_init__(self):
+        if self.num_classes is None:
+            return
+        for part, split in (("training", self.train), ("test", self.test)):
+            if split is not None and split.labels is not None:
+                check_labels(split.labels, self.num_classes, f"the {part} set")
+
+
+def check_labels(labels: np.ndarray, num_classes: int, where: str) -> None:
+    """Refuses classes that are not among 0 … num_classes - 1."""
+    wrong = (labels < 0) | (labels >= num_classes)
+    if wrong.any():
+        first = int(np.argmax(wrong))
+        raise ValueError(
+            f"label {int(labels[first])} of image {first} in {where} is out of range: "
+            f"{num_classes} classes are numbered 0 to {num_classes - 1}"
+        )
+
+
+def channel_statistics(images: UInt8[np.ndarray, "n h w 3"]) -> tuple[Channels, Channels]:
+    """Mean and standard deviation of each channel of uint8 images, on the scale [0, 1].
+
+    From counts of the 256 values, so that nothing as large as the dataset is made in floats. A
+    channel that never changes gets one grey level as its deviation: it is divided by.
+    """
+    levels = np.arange(256) / 255
+    mean, std = [], []
+    for channel in range(3):
+        weights = np.bincount(images[..., channel].ravel(), minlength=256) / images[..., 0].size
+        mean.append(float(weights @ levels))
+        std.append(max(float(np.sqrt(weights @ (levels - mean[-1]) ** 2)), 1 / 255))
+    return (mean[0], mean[1], mean[2]), (std[0], std[1], std[2])
