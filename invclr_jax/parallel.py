@@ -6,6 +6,7 @@ between devices, so `jax.grad` of the local loss is the gradient of the *sum* of
 single-device identity, so that the same code runs outside `pmap`.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -18,6 +19,9 @@ AXIS = "devices"
 
 Axis = str | None
 """A mapped axis name, or None outside `pmap`."""
+
+Devices = Sequence[jax.Device] | None
+"""Some local devices, or None for all of them."""
 
 
 def axis_size(axis: Axis) -> int:
@@ -54,14 +58,26 @@ def gather_rows(rows: Array, axis: Axis) -> Array:
     return rows if axis is None else jax.lax.all_gather(rows, axis, tiled=True)
 
 
+def local_rows(rows: Any, axis: Axis) -> Any:
+    """This device's part of rows `[devices * n, ...]` that every device holds whole."""
+    if axis is None:
+        return rows
+
+    def take(leaf):
+        count = leaf.shape[0] // axis_size(axis)
+        return jax.lax.dynamic_slice_in_dim(leaf, device_index(axis) * count, count)
+
+    return jax.tree.map(take, rows)
+
+
 def shard_rows(rows: Any, num_devices: int) -> Any:
     """Splits the leading axis `[devices * n, ...]` into `[devices, n, ...]`."""
     return jax.tree.map(lambda r: r.reshape(num_devices, -1, *r.shape[1:]), rows)
 
 
-def replicate(tree: Any) -> Any:
-    """Copies every leaf to all local devices, adding the leading device axis `pmap` expects."""
-    sharding = _over_local_devices()
+def replicate(tree: Any, devices: Devices = None) -> Any:
+    """Copies every leaf to all local `devices`, adding the leading axis that `pmap` expects."""
+    sharding = _over(devices)
 
     def copy(leaf):
         rows = np.asarray(leaf)[None]
@@ -71,13 +87,13 @@ def replicate(tree: Any) -> Any:
     return jax.tree.map(copy, tree)
 
 
-def distribute(tree: Any) -> Any:
-    """Sends entry i of every leaf `[local_devices, ...]` to local device i, ready for `pmap`."""
-    return jax.device_put(tree, _over_local_devices())
+def distribute(tree: Any, devices: Devices = None) -> Any:
+    """Sends entry i of every leaf `[devices, ...]` to local device i, ready for `pmap`."""
+    return jax.device_put(tree, _over(devices))
 
 
-def _over_local_devices() -> jax.sharding.NamedSharding:
-    mesh = jax.sharding.Mesh(np.array(jax.local_devices()), (AXIS,))
+def _over(devices: Devices) -> jax.sharding.NamedSharding:
+    mesh = jax.sharding.Mesh(np.array(devices or jax.local_devices()), (AXIS,))
     return jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(AXIS))
 
 
