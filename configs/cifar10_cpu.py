@@ -1,0 +1,24 @@
+"""CIFAR-10 at a size that two CPU cores finish: ResNet18 with 8 base channels, a few epochs.
+
+    python -m invclr_jax.train --config=configs/cifar10_cpu.py --config.data.path=DIR \
+        --workdir=runs/c10_cpu
+    python -m invclr_jax.evaluate --workdir=runs/c10_cpu
+
+Hardware: two CPU cores. Expected score: see the README's results table.
+"""
+
+from configs import cifar10
+
+
+def get_config():
+    config = cifar10.get_config()
+    config.batch_size = 128
+    config.num_epochs = None
+    config.num_steps = 2000
+    config.model.name = "resnet18"
+    config.model.width = 8
+    config.optimizer.ramp_epochs = 1.0
+    config.optimizer.base_learning_rate = 1.0
+    config.penalty.estimator = "forward"
+    config.checkpoint.every_steps = 500
+    return config

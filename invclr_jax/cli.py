@@ -1,0 +1,37 @@
+"""What the command lines share: one-sentence errors and the compilation cache."""
+
+import pathlib
+import sys
+from collections.abc import Callable
+
+import jax
+from absl import app, flags, logging
+
+_CACHE = flags.DEFINE_string(
+    "compilation_cache",
+    "~/.cache/invclr_jax",
+    "Folder that keeps compiled programs, so that a second start is quick; '' for none.",
+)
+
+
+def run(main: Callable[[], int | None]) -> None:
+    """Runs a command's `main` after parsing flags; a user's mistake ends in a sentence.
+
+    Args:
+      main: the command; what it returns is the exit code.
+    """
+
+    def guarded(argv):
+        if len(argv) > 1:
+            raise app.UsageError(f"unexpected argument {argv[1]!r}: flags start with --")
+        if _CACHE.value:
+            cache = pathlib.Path(_CACHE.value).expanduser()
+            jax.config.update("jax_compilation_cache_dir", str(cache))
+        try:
+            return main()
+        except (ValueError, OSError, FloatingPointError) as error:
+            logging.debug("where it happened:", exc_info=True)
+            print(f"error: {error}\n(--verbosity=1 shows where)", file=sys.stderr)
+            return 1
+
+    app.run(guarded)
