@@ -2,11 +2,11 @@
 
 import gzip
 import hashlib
+import io
 import pathlib
 import tarfile
 import zlib
 from collections.abc import Collection
-from typing import IO, cast
 
 MD5 = {
     "cifar-10-binary.tar.gz": "c32a1d4ab5d03f1284b67883e8d87530",
@@ -50,8 +50,7 @@ def read_members(path: pathlib.Path, wanted: Collection[str]) -> dict[str, bytes
         with path.open("rb") as raw:
             packed = raw.read(2) == _GZIP_START
             raw.seek(0)
-            stream = cast(IO[bytes], gzip.GzipFile(fileobj=raw) if packed else raw)
-            return _read(stream, path, wanted)
+            return _read(gzip.GzipFile(fileobj=raw) if packed else raw, path, wanted)
     except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise ValueError(
             f"{path} is not a whole tar archive ({error}): it is truncated, damaged or something "
@@ -59,7 +58,9 @@ def read_members(path: pathlib.Path, wanted: Collection[str]) -> dict[str, bytes
         ) from None
 
 
-def _read(stream: IO[bytes], path: pathlib.Path, wanted: Collection[str]) -> dict[str, bytes]:
+def _read(
+    stream: io.BufferedIOBase, path: pathlib.Path, wanted: Collection[str]
+) -> dict[str, bytes]:
     contents: dict[str, bytes] = {}
     with tarfile.open(fileobj=stream, mode="r:") as archive:
         for member in archive:

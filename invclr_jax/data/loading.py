@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from invclr_jax.data import cifar, tfds_source
+from invclr_jax.data.arrays import load_arrays
 from invclr_jax.data.dataset import Dataset, Unusable
-from invclr_jax.data.own import load_arrays, load_folder
+from invclr_jax.data.folder import load_folder
 from invclr_jax.data.spirograph import load_spirograph
 
 _ARCHIVE_ENDINGS = (".tar.gz", ".tgz", ".tar")

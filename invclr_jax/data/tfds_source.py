@@ -60,16 +60,22 @@ def read_prepared(version: pathlib.Path) -> Dataset:
     """
     import tensorflow_datasets as tfds  # here, because it takes a second to import
 
-    builder = tfds.builder_from_directory(version)
+    name = version.parent.name
     try:
-        sources = builder.as_data_source(split=["train", "test"])
+        sources = tfds.data_source(
+            f"{name}:{version.name}",
+            split=["train", "test"],
+            data_dir=version.parent.parent,
+            download=False,
+        )
     except NotImplementedError:  # how tfds refuses formats without random access
         raise Unusable(
-            f"{version} is prepared as {builder.info.file_format.value}, which needs TensorFlow: "
-            "prepare it with --file_format=array_record, or set config.data.path to the archive"
+            f"{version} is prepared in a format that needs TensorFlow: prepare it with "
+            "--file_format=array_record, or set config.data.path to the official archive"
         ) from None
     train, test = (_read(source, version) for source in sources)
-    return make_dataset(builder.name, train, test, tuple(builder.info.features["label"].names))
+    names = sources[0].dataset_info.features["label"].names
+    return make_dataset(name, train, test, tuple(names))
 
 
 def _read(source, version: pathlib.Path) -> Split:
