@@ -4,8 +4,9 @@ from typing import Any
 
 import flax.linen as nn
 import jax
-import jax.numpy as jnp
 from jaxtyping import Array, Float
+
+from invclr_jax.models.dtypes import at_least_float32
 
 METHODS = ("auto", "xla", "matmul")
 
@@ -48,6 +49,6 @@ class Conv(nn.Module):
     def __call__(self, x: Float[Array, "n h w c"]) -> Float[Array, "n p q f"]:
         """Convolves the images."""
         shape = (self.size, self.size, x.shape[-1], self.features)
-        kernel = self.param("kernel", kaiming_normal, shape, jnp.float32)
+        kernel = self.param("kernel", kaiming_normal, shape, at_least_float32(self.dtype))
         x, kernel = nn.dtypes.promote_dtype(x, kernel, dtype=self.dtype)
         return convolve(x, kernel, self.stride)

@@ -5,9 +5,13 @@ from typing import Any
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from invclr_jax import parallel
+from invclr_jax.models.dtypes import at_least_float32
+
+Activations = Float[Array | np.ndarray, "n *space c"]
 
 SCOPES = ("global", "per_device", "groups")
 
@@ -67,26 +71,31 @@ class BatchNorm(nn.Module):
     dtype: Any = None
 
     @nn.compact
-    def __call__(self, x: Float[Array, "n *space c"], train: bool = False) -> Float[Array, "..."]:
-        """Returns the normalised `x`, of its own shape; updates the statistics if `train`."""
-        dtype = self.dtype or x.dtype
-        x = x.astype(jnp.promote_types(x.dtype, jnp.float32))
-        channels = (x.shape[-1],)
+    def __call__(self, x: Activations, train: bool = False) -> Float[Array, "..."]:
+        """Normalises `x`.
+
+        Args:
+          x: activations, channels last.
+          train: whether to use the statistics of `x` and, where `batch_stats` is mutable, to
+            update the running ones.
+
+        Returns:
+          The normalised activations, shaped as `x`.
+        """
+        dtype = x.dtype if self.dtype is None else self.dtype
+        x = jnp.asarray(x, at_least_float32(x.dtype))
+        channels = x.shape[-1:]
         running_mean = self.variable("batch_stats", "mean", jnp.zeros, channels, x.dtype)
         running_var = self.variable("batch_stats", "var", jnp.ones, channels, x.dtype)
-        scale, bias = jnp.ones(channels, x.dtype), jnp.zeros(channels, x.dtype)
-        if self.affine:
-            scale = self.param("scale", nn.initializers.ones, channels, jnp.float32)
-            bias = self.param("bias", nn.initializers.zeros, channels, jnp.float32)
-
         if not train:
-            return self._normalise(x, running_mean.value, running_var.value, scale, bias, dtype)
+            y = self._normalise(x, running_mean.value, running_var.value)
+            return y.astype(dtype)
         grouped = self._split(x)
         mean, var = self._statistics(grouped)
-        if not self.is_initializing():
+        if not self.is_initializing() and self.is_mutable_collection("batch_stats"):
             self._update(running_mean, mean)
             self._update(running_var, var)
-        return self._normalise(grouped, mean, var, scale, bias, dtype).reshape(x.shape)
+        return self._normalise(grouped, mean, var).reshape(x.shape).astype(dtype)
 
     def _devices(self) -> int:
         # `init` runs outside `pmap`, where the axis has no size.
@@ -122,9 +131,13 @@ class BatchNorm(nn.Module):
         average = average.astype(running.value.dtype)
         running.value = self.momentum * running.value + (1 - self.momentum) * average
 
-    def _normalise(self, x, mean, var, scale, bias, dtype) -> Array:
-        align = lambda vector: vector.reshape((1,) * (x.ndim - 1) + (-1,))  # noqa: E731
-        if mean.ndim == 1:
-            mean, var = align(mean), align(var)
-        multiplier = align(scale) * jax.lax.rsqrt(var + self.epsilon)
-        return ((x - mean) * multiplier + align(bias)).astype(dtype)
+    def _normalise(self, x: Array, mean: Any, var: Any) -> Array:
+        """Scales and shifts `x` by statistics, `[c]` or `[g, 1, ..., c]`, and parameters."""
+        shape = (-1, *(1,) * (x.ndim - 2), x.shape[-1])
+        multiplier = jax.lax.rsqrt(var + self.epsilon).reshape(shape)
+        if not self.affine:
+            return (x - mean.reshape(shape)) * multiplier
+        dtype, initializers = at_least_float32(self.dtype), nn.initializers
+        scale = self.param("scale", initializers.ones, x.shape[-1:], dtype).reshape(shape)
+        bias = self.param("bias", initializers.zeros, x.shape[-1:], dtype).reshape(shape)
+        return (x - mean.reshape(shape)) * (multiplier * scale) + bias

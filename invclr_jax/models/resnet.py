@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 
 from invclr_jax import parallel
 from invclr_jax.models.conv import METHODS, Conv
+from invclr_jax.models.dtypes import at_least_float32
 from invclr_jax.models.norm import BatchNorm
 
 STEMS = ("cifar", "standard", "auto")
@@ -138,6 +139,8 @@ class ResNet(_Layers):
             raise ValueError(f"width must be a positive number of channels, got {self.width}")
         if self.conv not in METHODS:
             raise ValueError(f"conv {self.conv!r} is unknown: use one of {', '.join(METHODS)}")
+        if self.stem not in STEMS:
+            raise ValueError(f"stem {self.stem!r} is unknown: use one of {', '.join(STEMS)}")
         super().__post_init__()
 
     @property
@@ -172,7 +175,7 @@ class ResNet(_Layers):
                 name = f"layer{stage + 1}_block{index}"
                 features = self.width * 2**stage
                 x = block(features, stride, **self._shared(), name=name)(x, train)
-        return x.astype(jnp.promote_types(x.dtype, jnp.float32)).mean((1, 2))
+        return x.astype(at_least_float32(x.dtype)).mean((1, 2))
 
     def _stem(self, x: Array, train: bool) -> Array:
         standard = check_stem(self.stem, min(x.shape[1:3])) == "standard"
@@ -185,5 +188,3 @@ class ResNet(_Layers):
 ResNet18 = functools.partial(ResNet, BasicBlock, (2, 2, 2, 2))
 ResNet34 = functools.partial(ResNet, BasicBlock, (3, 4, 6, 3))
 ResNet50 = functools.partial(ResNet, Bottleneck, (3, 4, 6, 3))
-
-ENCODERS = {"resnet18": ResNet18, "resnet34": ResNet34, "resnet50": ResNet50}

@@ -90,3 +90,86 @@ def test_block_in_evaluation(golden, precision, name, variant):
     }
     output = block.apply(variables | {"batch_stats": stats}, x)
     assert relative_error(output, arrays[f"{name}_eval_output{variant}"]) < TOLERANCE[precision]
+
+
+def build(block=resnet.BasicBlock, size=32, **options):
+    """A network of two blocks, to compile quickly."""
+    encoder = resnet.ResNet(block, (1, 1), width=4, **options)
+    images = np.random.default_rng(0).uniform(size=(3, size, size + 1, 3)).astype(np.float32)
+    return encoder, jax.jit(encoder.init)(jax.random.key(0), images), images
+
+
+@pytest.mark.parametrize(
+    ("stem", "size", "shape"), [("cifar", 8, (8, 9)), ("standard", 64, (16, 17)), ("auto", 8, None)]
+)
+def test_stems(stem, size, shape):
+    encoder, variables, images = build(stem=stem, size=size)
+    kernel = variables["params"]["stem_conv"]["kernel"]
+    assert kernel.shape == ((7, 7, 3, 4) if stem == "standard" else (3, 3, 3, 4))
+    see = lambda v, x: encoder.apply(v, x, capture_intermediates=True)[1]  # noqa: E731
+    intermediates = jax.eval_shape(see, variables, images)["intermediates"]
+    if shape is not None:
+        assert intermediates["layer1_block0"]["__call__"][0].shape == (3, *shape, 4)
+
+
+def loss(encoder, variables, images, direction):
+    """The squared change of the representation along a direction: second order in gradients."""
+    represent = lambda x: encoder.apply(variables, x, train=True)  # noqa: E731
+    return jnp.square(jax.jvp(represent, (images,), (direction,))[1]).sum()
+
+
+def test_second_order_through_the_standard_stem(x64):
+    encoder, variables, images = build(stem="standard", size=64, dtype=jnp.float64)
+    rng = np.random.default_rng(1)
+    images, direction, step = (jnp.asarray(rng.normal(size=images.shape)) for _ in range(3))
+    value = jax.jit(lambda x: loss(encoder, variables, x, direction))
+    gradient = jax.jit(jax.grad(lambda x: loss(encoder, variables, x, direction)))(images)
+    size = 1e-6
+    numeric = (value(images + size * step) - value(images - size * step)) / (2 * size)
+    assert relative_error((gradient * step).sum(), numeric) < 1e-5
+
+
+def test_rematerialisation_changes_nothing(x64):
+    encoder, variables, images = build(resnet.Bottleneck, size=8, dtype=jnp.float64)
+    gradients = [
+        jax.jit(jax.grad(lambda v, e=e: loss(e, v, images, images)))(variables)["params"]
+        for e in (encoder, encoder.clone(remat=True))
+    ]
+    for plain, remat in zip(*map(jax.tree.leaves, gradients), strict=True):
+        assert relative_error(remat, plain) < 1e-9
+
+
+def test_bfloat16_is_near_float32():
+    encoder, variables, images = build(size=8)
+    low = encoder.clone(dtype=jnp.bfloat16)
+    z, state = low.apply(variables, images, train=True, mutable=["batch_stats"])
+    expected = encoder.apply(variables, images, train=True)
+    assert z.dtype == jnp.float32
+    assert {leaf.dtype for leaf in jax.tree.leaves(state)} == {jnp.dtype("float32")}
+    assert 1e-5 < relative_error(z, expected) < 0.1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"width": 0}, "width must be a positive number of channels, got 0"),
+        ({"stem": "imagenet"}, "stem 'imagenet' is unknown: use one of cifar, standard, auto"),
+        ({"conv": "fft"}, "conv 'fft' is unknown: use one of auto, xla, matmul"),
+    ],
+)
+def test_refused_options(options, message):
+    with pytest.raises(ValueError, match=message):
+        resnet.ResNet18(**options)
+
+
+@pytest.mark.parametrize("shape", [(32, 32, 3), (1, 3, 32, 32), (1, 32, 32, 1)])
+def test_refused_images(no_shape_checks, shape):
+    with pytest.raises(ValueError, match=r"takes images \[n, height, width, 3\], got shape"):
+        jax.eval_shape(resnet.ResNet18().init, jax.random.key(0), jnp.zeros(shape))
+
+
+def test_standard_stem_needs_large_images():
+    with pytest.raises(ValueError, match='64 pixels or more, got 32: use stem="cifar"'):
+        resnet.check_stem("standard", 32)
+    with pytest.raises(ValueError, match="64 pixels or more, got 32"):
+        build(stem="standard")

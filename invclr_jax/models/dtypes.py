@@ -1,0 +1,22 @@
+"""Which arithmetic is done in which precision."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+DTYPES = ("float32", "bfloat16", "float64")
+
+
+def at_least_float32(dtype: Any) -> jnp.dtype:
+    """The dtype of parameters and statistics where the arithmetic is in `dtype` (None: float32)."""
+    return jnp.promote_types(jnp.float32 if dtype is None else dtype, jnp.float32)
+
+
+def parse(name: str) -> jnp.dtype:
+    """The dtype that a config names."""
+    if name not in DTYPES:
+        raise ValueError(f"model dtype {name!r} is unknown: use one of {', '.join(DTYPES)}")
+    if jax.dtypes.canonicalize_dtype(name) != jnp.dtype(name):
+        raise ValueError("model dtype float64 needs JAX_ENABLE_X64=1 in the environment")
+    return jnp.dtype(name)
