@@ -42,13 +42,13 @@ def sample_crops(key: PRNGKeyArray, n: int, *, scale: Sequence[float] = SCALE) -
     Several attempts are drawn for each because some (area, aspect) pairs stick out of the image;
     `crop_boxes` takes the first that fits. Drawing all of them at once keeps shapes static.
     """
-    area_key, aspect_key, position_key = jax.random.split(key, 3)
-    low, high = np.log(RATIO)
-    log_aspect = jax.random.uniform(aspect_key, (n, ATTEMPTS), minval=low, maxval=high)
+    draws = jax.random.uniform(key, (n, 2 * ATTEMPTS + 2))
+    area, log_aspect, position = jnp.split(draws, [ATTEMPTS, 2 * ATTEMPTS], axis=1)
+    low, high = np.log(RATIO).tolist()
     return Crops(
-        area=jax.random.uniform(area_key, (n, ATTEMPTS), minval=scale[0], maxval=scale[1]),
-        aspect=jnp.exp(log_aspect),
-        position=jax.random.uniform(position_key, (n, 2)),
+        area=scale[0] + (scale[1] - scale[0]) * area,
+        aspect=jnp.exp(low + (high - low) * log_aspect),
+        position=position,
     )
 
 

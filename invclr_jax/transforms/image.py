@@ -80,14 +80,11 @@ class ImageTransform:
 
     def sample(self, key: PRNGKeyArray, n: int) -> tuple[Float[Array, "n 4"], ImageBeta]:
         """Draws alpha `[n, 4]` and beta for `n` images of any size."""
-        alpha_key, crop_key, flip_key, jitter_key, grey_key = jax.random.split(key, 5)
-        beta = ImageBeta(
-            crops=geometry.sample_crops(crop_key, n, scale=self.crop_scale) if self.crop else None,
-            flip=jax.random.bernoulli(flip_key, 0.5 if self.flip else 0.0, (n,)),
-            jitter=jax.random.bernoulli(jitter_key, float(self.jitter_probability), (n,)),
-            grey=jax.random.bernoulli(grey_key, float(self.grey_probability), (n,)),
-        )
-        return self.alpha.sample(alpha_key, n), beta
+        alpha_key, crop_key, coin_key = jax.random.split(key, 3)
+        odds = jnp.array([0.5 * self.flip, self.jitter_probability, self.grey_probability])
+        flip, jitter, grey = jax.random.bernoulli(coin_key, odds[None], (n, 3)).T
+        crops = geometry.sample_crops(crop_key, n, scale=self.crop_scale) if self.crop else None
+        return self.alpha.sample(alpha_key, n), ImageBeta(crops, flip, jitter, grey)
 
     def apply(
         self, x: Images, alpha: Float[Array | np.ndarray, "n 4"], beta: ImageBeta
