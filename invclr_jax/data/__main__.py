@@ -55,7 +55,12 @@ def main(argv):
     chosen = {"size": _SIZE.value, "verify": _VERIFY.value, "download": _DOWNLOAD.value}
     known = options_of(_NAME.value)
     start = time.perf_counter()
-    dataset = load(_NAME.value, path=_PATH.value, **{k: v for k, v in chosen.items() if k in known})
+    try:
+        dataset = load(
+            _NAME.value, path=_PATH.value, **{k: v for k, v in chosen.items() if k in known}
+        )
+    except (OSError, ValueError) as error:  # a sentence for the user, not a trace
+        raise SystemExit(f"error: {error}") from None
     seconds = time.perf_counter() - start
     print(f"{summary(dataset)}\nloaded in {seconds:.2f} s")
 

@@ -5,6 +5,7 @@ import pathlib
 from collections.abc import Collection
 
 import numpy as np
+from absl import logging
 from jaxtyping import UInt8
 
 from invclr_jax.data import archives, safe_pickle
@@ -12,6 +13,7 @@ from invclr_jax.data.dataset import Channels, Dataset, Split, Unusable, check_la
 
 TITLES = {"cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}
 NUM_CLASSES = {"cifar10": 10, "cifar100": 100}
+OFFICIAL_SIZES = (50_000, 10_000)
 STATISTICS: dict[str, tuple[Channels, Channels]] = {
     "cifar10": ((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)),
     "cifar100": ((0.5071, 0.4865, 0.4409), (0.2009, 0.1984, 0.2023)),
@@ -139,6 +141,11 @@ def _decode(layout: Layout, contents: dict[str, bytes], path: pathlib.Path) -> D
 
 def make_dataset(name: str, train: Split, test: Split, names: tuple[str, ...] | None) -> Dataset:
     """A CIFAR dataset with its constants; wrong label names are left out rather than refused."""
+    if (len(train), len(test)) != OFFICIAL_SIZES:
+        logging.warning(
+            "this %s has %d training and %d test images, the official one %d and %d",
+            *(TITLES[name], len(train), len(test), *OFFICIAL_SIZES),
+        )
     num_classes, (mean, std) = NUM_CLASSES[name], STATISTICS[name]
     names = names if names and len(names) == num_classes else None
     return Dataset(name, train, test, num_classes, mean, std, names)

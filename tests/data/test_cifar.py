@@ -60,6 +60,12 @@ def test_class_names_may_be_missing(tmp_path):
     assert data.load("cifar10", path=tmp_path).label_names is None
 
 
+def test_other_sizes_than_the_official_ones_are_mentioned(tmp_path, contents, caplog):
+    tiny_cifar.write_folder(tmp_path, "cifar10", "binary", contents)
+    data.load("cifar10", path=tmp_path)
+    assert "15 training and 4 test images, the official one 50000 and 10000" in caplog.text
+
+
 def test_statistics_are_those_the_authors_normalise_by(tmp_path):
     contents = tiny_cifar.files("cifar10", "binary", tiny_cifar.make("cifar10"))
     tiny_cifar.write_folder(tmp_path, "cifar10", "binary", contents)
