@@ -85,10 +85,11 @@ class Spirograph(tfds.core.GeneratorBasedBuilder):
         transform = SpirographTransform(size=config.size, normalise=config.normalise)
         factors = draw_factors(config.seed, part, num)
         nuisances = draw_nuisances(transform, config.seed, part, num)
+        apply = jax.jit(transform.apply)
         for start in range(0, num, CHUNK):
             rows = slice(start, start + CHUNK)
-            pictures = _render(transform, factors[rows], nuisances[rows])
-            for i, picture in enumerate(pictures, start):
+            pictures = np.asarray(apply(factors[rows], nuisances[rows], None))
+            for i, picture in enumerate(np.rint(pictures * 255).astype(np.uint8), start):
                 yield i, {"image": _png(picture), "factors": factors[i], "nuisances": nuisances[i]}
 
 
@@ -99,13 +100,6 @@ def draw_nuisances(
     box = transform.alpha
     uniform = generator(seed, f"spirograph nuisances {part}").random((num, box.size))
     return (box.low + (box.high - box.low) * uniform).astype(np.float32)
-
-
-def _render(
-    transform: SpirographTransform, factors: np.ndarray, nuisances: np.ndarray
-) -> UInt8[np.ndarray, "n size size 3"]:
-    images = np.asarray(jax.jit(transform.apply)(factors, nuisances, None))
-    return np.rint(images * 255).astype(np.uint8)
 
 
 def _png(picture: UInt8[np.ndarray, "size size 3"]) -> io.BytesIO:
