@@ -39,7 +39,15 @@ FIDELITY["moco"] = FIDELITY["simclr"] | {
     "num_epochs": (200, 100),
 }
 
-RESUMABLE = ("log", "checkpoint", "eval", "data.path", "data.on_device", "data.verify")
+RESUMABLE = (
+    "log",
+    "checkpoint",
+    "eval",
+    "data.path",
+    "data.on_device",
+    "data.verify",
+    "data.download",
+)
 """Keys (and their children) that may change when a run is resumed: they leave training as it is."""
 
 
@@ -85,7 +93,8 @@ def default_config() -> ml_collections.ConfigDict:
         name="cifar10",
         path=later(str),
         on_device=later(bool),  # None: when it fits
-        verify=True,
+        verify=True,  # checksums of official archives
+        download=False,  # fetch a missing CIFAR
         seed=0,  # of Spirograph's factors
         num_train=100_000,  # Spirograph only
         num_test=20_000,

@@ -1,0 +1,227 @@
+"""Orbax checkpoints: save, restore, and `load_encoder`.
+
+A checkpoint has three parts: `encoder` (parameters and running statistics, all that a probe needs),
+`training` (everything else), and `config` (the resolved configuration as JSON). Arrays are stored
+as one copy, so any number of devices restores them. Orbax writes to a temporary name and renames:
+a checkpoint that is listed is whole.
+"""
+
+import dataclasses
+import functools
+import pathlib
+from collections.abc import Mapping
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import ml_collections
+import numpy as np
+import orbax.checkpoint as ocp
+from absl import logging
+from jaxtyping import Array, Float, PRNGKeyArray, PyTree
+
+from invclr_jax import config as configuration
+from invclr_jax.evaluation.features import average_features
+from invclr_jax.models.build import build_encoder
+from invclr_jax.transforms.base import Transform
+from invclr_jax.transforms.build import build_transform
+
+FOLDER = "checkpoints"
+
+
+class Checkpoints:
+    """The checkpoints of one run, in `workdir/checkpoints`.
+
+    Args:
+      workdir: the run's folder.
+      keep: how many of the newest to keep; None to open them for reading only.
+    """
+
+    def __init__(self, workdir: str | pathlib.Path, keep: int | None = None):
+        folder = pathlib.Path(workdir).resolve() / FOLDER
+        if keep is None and not folder.is_dir():
+            raise FileNotFoundError(
+                f"{workdir} holds no checkpoint (looked for {folder}): give --workdir of a run "
+                "that python -m invclr_jax.train has made"
+            )
+        policy = ocp.checkpoint_managers.LatestN(keep) if keep is not None else None
+        options = ocp.CheckpointManagerOptions(
+            preservation_policy=policy,
+            read_only=keep is None,
+            cleanup_tmp_directories=keep is not None,
+        )
+        self._manager = ocp.CheckpointManager(folder, options=options)
+        self._folder = folder
+
+    def steps(self) -> list[int]:
+        """Steps with a whole checkpoint, oldest first."""
+        return sorted(self._manager.all_steps())
+
+    def save(self, step: int, encoder: PyTree, training: PyTree, config) -> None:
+        """Starts writing a checkpoint; NumPy trees, which must not be changed afterwards."""
+        args = ocp.args.Composite(
+            encoder=ocp.args.StandardSave(encoder),
+            training=ocp.args.StandardSave(training),
+            config=ocp.args.JsonSave(config.to_dict()),
+        )
+        self._manager.save(step, args=args, force=True)
+
+    def restore(self, step: int, templates: Mapping[str, PyTree]) -> dict[str, PyTree]:
+        """Reads the named parts of a checkpoint.
+
+        Args:
+          step: which one.
+          templates: part -> tree of arrays (or shapes) of the structure to restore.
+
+        Returns:
+          The parts, as NumPy arrays.
+        """
+        shapes = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape, a.dtype), dict(templates))
+        args = {part: ocp.args.StandardRestore(tree) for part, tree in shapes.items()}
+        try:
+            restored = self._manager.restore(step, args=ocp.args.Composite(**args))
+            parts = {part: jax.tree.map(np.asarray, restored[part]) for part in templates}
+            jax.tree.map(_same_shape, shapes, parts)
+        except Exception as error:
+            raise DamagedCheckpointError(
+                f"the checkpoint of step {step} in {self._folder} cannot be read "
+                f"({_first_line(error)}): remove {self._folder / str(step)} to use an older one"
+            ) from error
+        return parts
+
+    def newest(self, templates: Mapping[str, PyTree]) -> tuple[int, dict[str, PyTree]] | None:
+        """The newest checkpoint that can be read, or None if there is none at all."""
+        steps = self.steps()
+        for step in reversed(steps):
+            try:
+                return step, self.restore(step, templates)
+            except DamagedCheckpointError as error:
+                if step == steps[0]:
+                    raise
+                logging.warning("%s; trying the one before", error)
+        return None
+
+    def config(self, step: int) -> ml_collections.ConfigDict:
+        """The configuration stored with a checkpoint."""
+        try:
+            args = ocp.args.Composite(config=ocp.args.JsonRestore())
+            return configuration.from_dict(self._manager.restore(step, args=args)["config"])
+        except Exception as error:
+            raise DamagedCheckpointError(
+                f"the config of step {step} in {self._folder} cannot be read "
+                f"({_first_line(error)}): remove {self._folder / str(step)} to use an older one"
+            ) from error
+
+    def wait(self) -> None:
+        """Returns when everything is written."""
+        self._manager.wait_until_finished()
+
+    def close(self) -> None:
+        """Waits, then lets go of threads and files."""
+        self._manager.close()
+
+
+class DamagedCheckpointError(ValueError):
+    """A checkpoint that is there but cannot be read."""
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+
+
+def _same_shape(expected, array):
+    if expected.shape != array.shape or expected.dtype != array.dtype:
+        raise ValueError(f"stored array is {array.dtype}{array.shape}, not {expected}")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Encoder:
+    """A trained encoder, ready to use.
+
+    Attributes:
+      config: the configuration it was trained with.
+      transform: the transformation it was trained with.
+      step: the training step it comes from.
+      module: the Flax module.
+      variables: its parameters and running statistics.
+    """
+
+    config: ml_collections.ConfigDict
+    transform: Transform
+    step: int
+    module: nn.Module
+    variables: PyTree
+
+    @functools.cached_property
+    def encode_inputs(self):
+        """Jitted map from network inputs (as `transform.apply` gives them) to z."""
+        return jax.jit(lambda inputs: self.module.apply(self.variables, inputs, train=False))
+
+    @functools.cached_property
+    def _encode(self):
+        # Spirograph's x are factors; its rendered images reach the encoder as they are.
+        plain = self.config.data.name == "spirograph"
+        prepare = (lambda images: images) if plain else self.transform.untransformed
+        return jax.jit(lambda images: self.encode_inputs(prepare(images)))
+
+    def encode(self, images: Array | np.ndarray) -> Float[Array, "n d"]:
+        """Representations of plain images, [0, 1] floats (or uint8) NHWC; normalises itself."""
+        images = jnp.asarray(images)
+        if images.ndim != 4 or images.shape[-1] != 3:
+            raise ValueError(f"encode takes images [n, height, width, 3], got {images.shape}")
+        if images.dtype == jnp.uint8:
+            images = images / jnp.float32(255)
+        return self._encode(images)
+
+    def represent(
+        self, x: Array | np.ndarray, key: PRNGKeyArray, num_samples: int, *, batch_size: int = 256
+    ) -> Float[Array, "n d"]:
+        """Feature average z^(M) over `num_samples` random transformations of each x.
+
+        Args:
+          x: what the transform takes: images, or Spirograph's factors.
+          key: of the transformations.
+          num_samples: M.
+          batch_size: inputs at a time.
+        """
+        return average_features(
+            self.encode_inputs, self.transform, x, key, num_samples, batch_size=batch_size
+        )
+
+
+def load_encoder(
+    workdir: str | pathlib.Path, step: int | None = None, *, transform: Transform | None = None
+) -> Encoder:
+    """Restores the encoder of a run, without building an optimiser.
+
+    Args:
+      workdir: the run's folder.
+      step: which checkpoint; None for the newest.
+      transform: your own, if the run was trained with it; None for the configuration's.
+    """
+    checkpoints = Checkpoints(workdir)
+    steps = checkpoints.steps()
+    if not steps:
+        raise FileNotFoundError(
+            f"{workdir} holds no whole checkpoint yet: let the run reach its first one"
+        )
+    if step is not None and step not in steps:
+        raise ValueError(f"{workdir} has no checkpoint of step {step}: there are {steps}")
+    step = steps[-1] if step is None else step
+    config = checkpoints.config(step)
+    module = build_encoder(config.model, image_size=config.transform.size)
+    template = encoder_template(module, config)
+    variables = checkpoints.restore(step, {"encoder": template})["encoder"]
+    checkpoints.close()
+    return Encoder(
+        config, build_transform(config), step, module, jax.tree.map(jnp.asarray, variables)
+    )
+
+
+def encoder_template(module: nn.Module, config: ml_collections.ConfigDict) -> PyTree:
+    """Shapes of the encoder's variables, without computing any."""
+    size = config.transform.size
+    dtype = jnp.float64 if config.model.dtype == "float64" else jnp.float32
+    images = jax.ShapeDtypeStruct((2, size, size, 3), dtype)
+    shapes = jax.eval_shape(module.init, jax.random.key(0), images)
+    return {"params": shapes["params"], "batch_stats": shapes["batch_stats"]}

@@ -1,0 +1,53 @@
+"""SimCLR (Chen et al., 2020): both views through one encoder, contrasted within the batch."""
+
+from jaxtyping import Array, Float, PRNGKeyArray, PyTree
+
+from invclr_jax import parallel
+from invclr_jax.objectives import contrastive
+from invclr_jax.training import views
+from invclr_jax.training.state import Learner, TrainState
+
+LOSSES = {"info_nce": contrastive.info_nce, "nt_xent": contrastive.nt_xent}
+
+
+def init(learner: Learner, params: PyTree, batch_stats: PyTree, key: PRNGKeyArray) -> PyTree:
+    """SimCLR keeps nothing."""
+    return {}
+
+
+def loss(
+    params: PyTree,
+    state: TrainState,
+    x: Array,
+    key: PRNGKeyArray,
+    learner: Learner,
+    penalised: bool,
+) -> tuple[Float[Array, ""], views.Outcome]:
+    """Eq. 13 for this device's share of the batch."""
+    options = learner.config.contrastive
+    draws = views.draw(learner, key, len(x), penalised)
+    projected, (penalty, batch_stats) = views.map_chunks(
+        lambda rows: _project_views(params, state.batch_stats, *rows, learner),
+        (x, draws),
+        learner.config.chunks,
+    )
+    p, q, z = projected
+    contrast = LOSSES[options.loss](p, q, options.temperature, axis=learner.axis)
+    term, penalty = views.weighted_penalty(learner, penalty)
+    others = len(p) * parallel.axis_size(learner.axis)
+    candidates = others if options.loss == "info_nce" else 2 * others - 1
+    bound = contrastive.mutual_information_bound(contrast, candidates)
+    terms = {"contrastive": contrast, "penalty": penalty, "mutual_information_bound": bound}
+    return contrast + term, views.Outcome(batch_stats, {}, z, terms)
+
+
+def _project_views(params, batch_stats, x, draws, learner):
+    # The second view comes first because the `finite` penalty can reuse it: where nothing but
+    # alpha varies (beta is None), it is the same x under another alpha.
+    z_prime, stats = views.view(learner, params, batch_stats, x, draws.second)
+    reused = z_prime if draws.second[1] is None else None
+    updated = batch_stats | {"encoder": stats}
+    penalty, z, stats = views.penalised_view(learner, params, updated, x, draws, reused)
+    p, head = learner.project(params, batch_stats, z)
+    q, head = learner.project(params, batch_stats | {"head": head}, z_prime)
+    return (p, q, z), (penalty, {"encoder": stats, "head": head})

@@ -1,0 +1,54 @@
+"""One device against eight: the same loss, gradients (through the update) and statistics."""
+
+import jax
+import numpy as np
+import pytest
+
+from invclr_jax import parallel
+from invclr_jax.training.step import compile_steps, create_state
+from tests.training.small import rows, small_config, small_learner
+
+STEPS = 2
+
+
+def run(config, data, num_devices):
+    """The state and metrics after a few steps on the first `num_devices` devices."""
+    devices = jax.local_devices()[:num_devices]
+    learner = small_learner(config, axis=parallel.AXIS, num_devices=num_devices, num_classes=3)
+    step_fn = compile_steps(learner, devices)
+    state = parallel.replicate(create_state(learner, 3), devices)
+    table = parallel.replicate(rows(data), devices)
+    order = np.random.default_rng(1).permutation(40).astype(np.int32)
+    for step in range(STEPS):
+        batch = order[step * 16 : (step + 1) * 16].reshape(num_devices, -1)
+        state, metrics = step_fn(step, state, table, parallel.distribute(batch, devices))
+    return jax.device_get((state, metrics))
+
+
+CASES = {
+    "simclr": {"penalty.weight": 0.0},
+    "simclr nt_xent penalised": {"contrastive.loss": "nt_xent"},
+    "simclr images penalised": {"data": "cifar10", "penalty.estimator": "moments"},
+    "simclr forward relative": {"penalty.estimator": "forward", "penalty.feature": "relative"},
+    "simclr exact centred": {"penalty.estimator": "exact", "penalty.feature": "centred"},
+    "simclr finite": {"penalty.estimator": "finite"},
+    "simclr chunks": {"chunks": 2, "batch_norm.scope": "groups", "batch_norm.groups": 16},
+    "moco": {"method": "moco", "data": "cifar10", "penalty.weight": 0.0},
+    "moco penalised": {"method": "moco", "online_probe.enabled": True},
+    "moco finite": {"method": "moco", "data": "cifar10", "penalty.estimator": "finite"},
+    "groups of devices": {"batch_norm.scope": "groups", "batch_norm.groups": 2},
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_eight_devices_equal_one(x64, name):
+    options = {"model.dtype": "float64", "penalty.clip": 1e9} | CASES[name]
+    data, method = options.pop("data", "spirograph"), options.pop("method", "simclr")
+    config = small_config(data, method, **options)
+    (one, one_metrics), (eight, eight_metrics) = (run(config, data, n) for n in (1, 8))
+    for term in one_metrics:
+        np.testing.assert_allclose(eight_metrics[term], one_metrics[term][0], rtol=1e-9)
+    for mine, theirs in zip(jax.tree.leaves(one), jax.tree.leaves(eight), strict=True):
+        for copy in theirs:
+            np.testing.assert_allclose(copy, mine[0], rtol=1e-9, atol=1e-11)
+    assert int(one.step[0]) == STEPS

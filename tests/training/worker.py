@@ -1,0 +1,32 @@
+"""One process of a small job: `python -m tests.training.worker WORKDIR PROCESS COUNT PORT`."""
+
+import os
+import sys
+
+import jax
+
+from invclr_jax.training import loop
+from tests.training.small import small_config, small_learner
+
+
+def main(workdir, process, count, port):
+    jax.config.update("jax_enable_x64", True)
+    if count > 1:
+        jax.config.update("jax_cpu_collectives_implementation", "gloo")
+        jax.distributed.initialize(f"127.0.0.1:{port}", count, process)
+    loop.make_learner = lambda config, transform, **options: small_learner(
+        config,
+        axis=options["axis"],
+        num_devices=options["num_devices"],
+        num_classes=options["num_classes"],
+    )
+    overrides = {"model.dtype": "float64", "num_steps": 6, "checkpoint.every_steps": 3}
+    overrides |= {"data.num_train": 64, "data.num_test": 16, "log.tensorboard": False}
+    overrides |= {"log.every_steps": 1, "data.on_device": process % 2 == 0}
+    config = small_config(method=os.environ.get("METHOD", "simclr"), **overrides)
+    result = loop.train(config, workdir)
+    print(f"process {process} of {count} finished at step {result.step}", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], *map(int, sys.argv[2:]))
