@@ -1,6 +1,7 @@
 """Chunks: the loss of the whole batch with the activations of a part, and its exact gradient."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -12,7 +13,7 @@ from tests.training.small import rows, small_config, small_learner
 
 def gradient(config):
     learner = small_learner(config)
-    state, x = create_state(learner), rows()["image"][:16]
+    state, x = create_state(learner), jnp.asarray(rows()["image"][:16])
     loss = METHODS[config.method].loss
     value = jax.jit(
         lambda params: jax.value_and_grad(loss, has_aux=True)(
@@ -42,7 +43,7 @@ def test_memory_is_that_of_a_chunk():
 
     def temporary(chunks):
         learner = small_learner(small_config(chunks=chunks, **{"batch_size": 256}))
-        state, x = create_state(learner), rows(n=256)["image"]
+        state, x = create_state(learner), jnp.asarray(rows(n=256)["image"])
         loss = METHODS["simclr"].loss
         grad = jax.jit(
             lambda params: jax.grad(loss, has_aux=True)(
