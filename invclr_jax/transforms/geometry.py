@@ -4,6 +4,10 @@ A crop is resampled by two small matrix products an image, rows then columns. Th
 those of Pillow's antialiased bilinear filter, which torchvision's RandomResizedCrop uses; a flip
 reverses the columns' weights and costs nothing. `sample_crops` draws, `crop_boxes` turns the draws
 into boxes once the size of the images is known, `crop_and_resize` applies them.
+
+Measured (`benchmarks/resize_quality.py`): equal to Pillow's bilinear filter in floats, within
+one level of 255 of it in 8 bits, where Pillow rounds after each pass. Its Lanczos filter differs by
+1.5 levels on average for crops of 32×32 pictures and by 4.5 for crops of 96×96 brought to 32×32.
 """
 
 from collections.abc import Sequence
