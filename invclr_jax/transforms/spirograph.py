@@ -254,7 +254,10 @@ def _check_names(names: Collection[str], known: Sequence[str], what: str) -> Non
 
 
 def _check_ranges(ranges: Mapping[str, Sequence[float]]) -> None:
-    for name, (low, high) in ranges.items():
+    for name, ends in ranges.items():
+        if len(ends) != 2 or not np.isfinite(ends).all():
+            raise ValueError(f"the range of {name} is {ends}: give its two ends, finite numbers")
+        low, high = ends
         if not low <= high:
             raise ValueError(
                 f"the range of {name} is ({low:g}, {high:g}), which is empty: put the lower end "
