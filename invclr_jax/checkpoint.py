@@ -155,7 +155,8 @@ class Encoder:
     @functools.cached_property
     def encode_inputs(self):
         """Jitted map from network inputs (as `transform.apply` gives them) to z."""
-        return jax.jit(lambda inputs: self.module.apply(self.variables, inputs, train=False))
+        apply = jax.jit(lambda variables, inputs: self.module.apply(variables, inputs))
+        return jax.tree_util.Partial(apply, self.variables)
 
     @functools.cached_property
     def _encode(self):

@@ -35,3 +35,11 @@ def run(main: Callable[[], int | None]) -> None:
             return 1
 
     app.run(guarded)
+
+
+def whole_numbers(flag: str, values: list[str]) -> tuple[int, ...]:
+    """Numbers of a comma separated flag, ascending and without repetition."""
+    try:
+        return tuple(sorted({int(value) for value in values}))
+    except ValueError:
+        raise ValueError(f"--{flag}={','.join(values)}: give whole numbers, 1,10,100") from None

@@ -131,7 +131,7 @@ def resolve(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
 
 def flatten(config: Any, prefix: str = "") -> dict[str, Any]:
     """`{"model.width": 64, ...}`."""
-    flat = {}
+    flat: dict[str, Any] = {}
     for key, value in config.items():
         if isinstance(value, dict | ml_collections.ConfigDict):
             flat |= flatten(value, f"{prefix}{key}.")

@@ -8,8 +8,6 @@ command on each with --coordinator, --num_processes and --process_id, or with --
 where JAX can ask the cluster.
 """
 
-import sys
-
 import jax
 from absl import flags
 from ml_collections import config_flags
@@ -18,7 +16,9 @@ from invclr_jax import cli
 from invclr_jax.training.loop import train
 
 _CONFIG = config_flags.DEFINE_config_file("config", None, "The run: a file of configs/.")
-_WORKDIR = flags.DEFINE_string("workdir", None, "Folder for checkpoints and metrics.")
+_WORKDIR = flags.DEFINE_string(
+    "workdir", None, "Folder for checkpoints and metrics.", required=True
+)
 _ALLOW_CHANGED = flags.DEFINE_bool(
     "allow_changed_config", False, "Go on although the workdir holds another configuration."
 )
@@ -26,7 +26,7 @@ _DISTRIBUTED = flags.DEFINE_bool("distributed", False, "Join the job that the cl
 _COORDINATOR = flags.DEFINE_string("coordinator", None, "host:port of the first process.")
 _NUM_PROCESSES = flags.DEFINE_integer("num_processes", None, "Processes of the job.", lower_bound=1)
 _PROCESS_ID = flags.DEFINE_integer("process_id", None, "Number of this process.", lower_bound=0)
-flags.mark_flags_as_required(["config", "workdir"])
+flags.mark_flag_as_required("config")
 
 
 def main() -> int:
@@ -38,4 +38,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(cli.run(main))
+    cli.run(main)

@@ -23,7 +23,7 @@ def load_arrays(path: pathlib.Path) -> Dataset:
         raise ValueError(
             f"{path} is a folder where an .npz file is due: set config.data.name=folder"
         )
-    arrays = _read_npz(path)
+    arrays = read_npz(path)
     if "train_images" not in arrays:
         raise ValueError(
             f"{path} has no array train_images, only {', '.join(arrays) or 'nothing'}: save it "
@@ -36,7 +36,8 @@ def load_arrays(path: pathlib.Path) -> Dataset:
     return own_dataset("arrays", train, test)
 
 
-def _read_npz(path: pathlib.Path) -> dict[str, np.ndarray]:
+def read_npz(path: pathlib.Path) -> dict[str, np.ndarray]:
+    """All arrays of an `.npz` file; nothing in it is unpickled."""
     try:
         with path.open("rb") as file:
             stored = np.load(file, allow_pickle=False)

@@ -141,7 +141,7 @@ class _Run:
             num_classes=dataset.num_classes,
         )
         self.checkpoints = Checkpoints(workdir, keep=config.checkpoint.keep)
-        self.state, self.step = restore_or_create(self.learner, self.checkpoints, dataset)
+        self.start, self.step = restore_or_create(self.learner, self.checkpoints, dataset)
         self.saved = self.step if self.checkpoints.steps() else -1
         self.log = Log(
             workdir,
@@ -158,8 +158,8 @@ class _Run:
         """Steps until the end or a signal."""
         if self.step:
             self.log.say(f"going on from step {self.step}")
-        step_fn, state = compile_steps(self.learner), parallel.replicate(self.state)
-        self.state = None  # the device holds it now
+        step_fn, state = compile_steps(self.learner), parallel.replicate(self.start)
+        del self.start  # the devices hold it now
         on_device = self.config.data.on_device
         feed = data.make_feed(
             self.dataset.train,

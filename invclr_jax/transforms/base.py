@@ -83,10 +83,10 @@ class Transform(Protocol):
         """Draws alpha `[n, a]` and beta, a pytree with leading axis n (or None)."""
         ...
 
-    def apply(self, x: Array, alpha: Float[Array, "n a"], beta: Any) -> Float[Array, "n h w 3"]:
+    def apply(self, x: Any, alpha: Float[Array, "n a"], beta: Any) -> Float[Array, "n h w 3"]:
         """The transformed pictures as the encoder sees them; differentiable in alpha."""
         ...
 
-    def untransformed(self, x: Array) -> Float[Array, "n h w 3"]:
+    def untransformed(self, x: Any) -> Float[Array, "n h w 3"]:
         """The plain pictures as the encoder sees them; raises where there is no such thing."""
         ...

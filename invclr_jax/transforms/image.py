@@ -71,6 +71,8 @@ class ImageTransform:
         """Height and width of the result."""
         return (self.size, self.size) if isinstance(self.size, int) else self.size
 
+    alpha_names = ("brightness", "contrast", "saturation", "hue")
+
     @property
     def alpha(self) -> Box:
         """The distribution of (brightness, contrast, saturation, hue)."""

@@ -61,7 +61,7 @@ def loss(
     key_params = momentum_update(state.method["params"], query_params, config.moco.momentum)
     keys, key_stats = _keys(learner, key_params, state.method, x, draws.second, shuffle_key)
     (queries, z), (penalty, batch_stats) = views.map_chunks(
-        lambda rows: _queries(params, state.batch_stats, *rows, learner), (x, draws), config.chunks
+        lambda rows: _queries(learner, params, state.batch_stats, *rows), (x, draws), config.chunks
     )
     local_keys = parallel.local_rows(keys, learner.axis)
     contrast = contrastive.moco_loss(queries, local_keys, queue, config.contrastive.temperature)
@@ -78,7 +78,7 @@ def loss(
     return contrast + term, views.Outcome(batch_stats, method, z, terms)
 
 
-def _queries(params, batch_stats, x, draws, learner):
+def _queries(learner, params, batch_stats, x, draws):
     penalty, z, stats = views.penalised_view(learner, params, batch_stats, x, draws)
     queries, head = learner.project(params, batch_stats, z)
     return (queries, z), (penalty, {"encoder": stats, "head": head})

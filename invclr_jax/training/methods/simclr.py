@@ -27,7 +27,7 @@ def loss(
     options = learner.config.contrastive
     draws = views.draw(learner, key, len(x), penalised)
     projected, (penalty, batch_stats) = views.map_chunks(
-        lambda rows: _project_views(params, state.batch_stats, *rows, learner),
+        lambda rows: _project_views(learner, params, state.batch_stats, *rows),
         (x, draws),
         learner.config.chunks,
     )
@@ -41,7 +41,7 @@ def loss(
     return contrast + term, views.Outcome(batch_stats, {}, z, terms)
 
 
-def _project_views(params, batch_stats, x, draws, learner):
+def _project_views(learner, params, batch_stats, x, draws):
     # The second view comes first because the `finite` penalty can reuse it: where nothing but
     # alpha varies (beta is None), it is the same x under another alpha.
     z_prime, stats = views.view(learner, params, batch_stats, x, draws.second)
