@@ -1,0 +1,1 @@
+"""What training minimises: contrastive losses, and the invariance penalty with its estimators."""
