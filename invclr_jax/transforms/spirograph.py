@@ -66,7 +66,7 @@ def render(
       num_points: points on the curve, the first at t = 0 and the last at t = 2π.
 
     Returns:
-      Images `[n, size, size, 3]`, in [0, 1] if the colours are; x runs along axis 1.
+      Images `[n, size, size, 3]`, in [0, 1] up to rounding if the colours are; x runs along axis 1.
     """
     _check_options(size, normalise, num_points)
     return hypotrochoid.draw(

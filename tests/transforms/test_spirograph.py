@@ -190,7 +190,7 @@ def test_pixels_share_the_derivative_of_a_tied_maximum(x64, normalise):
     left, right = (value(1.7) - value(1.7 - 1e-8)) / 1e-8, (value(1.7 + 1e-8) - value(1.7)) / 1e-8
     assert left > 10
     assert right < -10
-    assert jax.grad(value)(1.7) == pytest.approx((left + right) / 2, abs=1e-5)
+    assert float(jax.grad(value)(1.7)) == pytest.approx(float(left + right) / 2, abs=1e-5)
 
 
 @both_rules
@@ -214,7 +214,7 @@ def test_extreme_parameters_give_finite_values_and_derivatives(normalise, size):
 
 property_test = settings(deadline=None, max_examples=25)
 rows = st.integers(0, 2**31 - 1).map(lambda seed: draw_params(3, seed))
-SIZE = 9
+SIZE = 20
 
 
 @property_test
@@ -233,7 +233,7 @@ def test_brightest_pixel_has_the_foreground_colour(params):
     params[:, 4:7], params[:, 7:] = 1, 0  # so that pixels are intensities
     np.testing.assert_allclose(render(params, size=SIZE).max((1, 2)), 1, atol=1e-4)
     by_row = render(params, size=SIZE, normalise="row").max(2)
-    assert by_row.max() <= 1
+    assert by_row.max() <= 1 + 1e-6
     np.testing.assert_allclose(by_row.max(1), 1, atol=1e-4)
 
 
