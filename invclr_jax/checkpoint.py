@@ -6,8 +6,10 @@ as one copy, so any number of devices restores them. Orbax writes to a temporary
 a checkpoint that is listed is whole.
 """
 
+import contextlib
 import dataclasses
 import functools
+import logging
 import pathlib
 from collections.abc import Mapping
 
@@ -17,7 +19,6 @@ import jax.numpy as jnp
 import ml_collections
 import numpy as np
 import orbax.checkpoint as ocp
-from absl import logging
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
 from invclr_jax import config as configuration
@@ -98,7 +99,7 @@ class Checkpoints:
             except DamagedCheckpointError as error:
                 if step == steps[0]:
                     raise
-                logging.warning("%s; trying the one before", error)
+                logging.getLogger(__name__).warning("%s; trying the one before", error)
         return None
 
     def config(self, step: int) -> ml_collections.ConfigDict:
@@ -134,6 +135,12 @@ def _same_shape(expected, array):
         raise ValueError(f"stored array is {array.dtype}{array.shape}, not {expected}")
 
 
+@functools.lru_cache(maxsize=8)
+def _compiled(module: nn.Module):
+    """The module in eval mode; one function a module, so that other weights compile nothing."""
+    return jax.jit(lambda variables, inputs: module.apply(variables, inputs))
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Encoder:
     """A trained encoder, ready to use.
@@ -155,8 +162,7 @@ class Encoder:
     @functools.cached_property
     def encode_inputs(self):
         """Jitted map from network inputs (as `transform.apply` gives them) to z."""
-        apply = jax.jit(lambda variables, inputs: self.module.apply(variables, inputs))
-        return jax.tree_util.Partial(apply, self.variables)
+        return jax.tree_util.Partial(_compiled(self.module), self.variables)
 
     @functools.cached_property
     def _encode(self):
@@ -200,7 +206,11 @@ def load_encoder(
       step: which checkpoint; None for the newest.
       transform: your own, if the run was trained with it; None for the configuration's.
     """
-    checkpoints = Checkpoints(workdir)
+    with contextlib.closing(Checkpoints(workdir)) as checkpoints:
+        return _restore_encoder(checkpoints, workdir, step, transform)
+
+
+def _restore_encoder(checkpoints: Checkpoints, workdir, step, transform) -> Encoder:
     steps = checkpoints.steps()
     if not steps:
         raise FileNotFoundError(
@@ -213,10 +223,8 @@ def load_encoder(
     module = build_encoder(config.model, image_size=config.transform.size)
     template = encoder_template(module, config)
     variables = checkpoints.restore(step, {"encoder": template})["encoder"]
-    checkpoints.close()
-    return Encoder(
-        config, build_transform(config), step, module, jax.tree.map(jnp.asarray, variables)
-    )
+    variables = jax.tree.map(jnp.asarray, variables)
+    return Encoder(config, transform or build_transform(config), step, module, variables)
 
 
 def encoder_template(module: nn.Module, config: ml_collections.ConfigDict) -> PyTree:

@@ -1,11 +1,13 @@
 """What the command lines share: one-sentence errors and the compilation cache."""
 
+import logging
 import pathlib
 import sys
 from collections.abc import Callable
 
 import jax
-from absl import app, flags, logging
+from absl import app, flags
+from absl import logging as absl_logging
 
 _CACHE = flags.DEFINE_string(
     "compilation_cache",
@@ -24,13 +26,17 @@ def run(main: Callable[[], int | None]) -> None:
     def guarded(argv):
         if len(argv) > 1:
             raise app.UsageError(f"unexpected argument {argv[1]!r}: flags start with --")
+        logging.getLogger("invclr_jax").setLevel(logging.INFO)
+        if not flags.FLAGS["verbosity"].present:
+            absl_logging.set_verbosity(absl_logging.ERROR)  # Orbax is talkative
         if _CACHE.value:
             cache = pathlib.Path(_CACHE.value).expanduser()
             jax.config.update("jax_compilation_cache_dir", str(cache))
         try:
             return main()
         except (ValueError, OSError, FloatingPointError) as error:
-            logging.debug("where it happened:", exc_info=True)
+            if absl_logging.get_verbosity() >= absl_logging.DEBUG:
+                raise
             print(f"error: {error}\n(--verbosity=1 shows where)", file=sys.stderr)
             return 1
 

@@ -112,7 +112,12 @@ def default_config() -> ml_collections.ConfigDict:
     config.online_probe = dict(enabled=False, learning_rate=0.1)
     config.checkpoint = dict(every_steps=1000, keep=3)
     config.log = dict(every_steps=50, tensorboard=True)
-    config.eval = dict(every_steps=0, protocol="untransformed", num_samples=10)
+    config.eval = dict(
+        every_steps=0,  # evaluate while training; 0 for never
+        protocol="invariance",  # names of invclr_jax.evaluate, comma separated
+        num_samples=10,  # M of the protocol average
+        limit=5000,  # training and test rows to use
+    )
     config.lock()
     return config
 
@@ -237,7 +242,10 @@ _LIMITS = {
             *("data.num_train", "data.num_test"),
         ),
     ),
-    "a whole number of at least 2": (lambda v: 2 <= v < 2**31, ("batch_size", "transform.size")),
+    "a whole number of at least 2": (
+        lambda v: 2 <= v < 2**31,
+        ("batch_size", "transform.size", "eval.limit"),
+    ),
     "a finite number of at least 0": (
         lambda v: 0 <= v < float("inf"),
         ("penalty.weight", "optimizer.weight_decay", "optimizer.ramp_epochs", "transform.strength"),

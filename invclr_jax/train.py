@@ -13,6 +13,7 @@ from absl import flags
 from ml_collections import config_flags
 
 from invclr_jax import cli
+from invclr_jax.evaluation.protocols import periodic
 from invclr_jax.training.loop import train
 
 _CONFIG = config_flags.DEFINE_config_file("config", None, "The run: a file of configs/.")
@@ -33,7 +34,12 @@ def main() -> int:
     """Trains; returns 0, or 128 + signal where one stopped the run (143 for SIGTERM)."""
     if _DISTRIBUTED.value or _COORDINATOR.value:
         jax.distributed.initialize(_COORDINATOR.value, _NUM_PROCESSES.value, _PROCESS_ID.value)
-    result = train(_CONFIG.value, _WORKDIR.value, allow_changed_config=_ALLOW_CHANGED.value)
+    result = train(
+        _CONFIG.value,
+        _WORKDIR.value,
+        evaluate=periodic(_CONFIG.value) if _CONFIG.value.eval.every_steps else None,
+        allow_changed_config=_ALLOW_CHANGED.value,
+    )
     return 0 if result.signal is None else 128 + result.signal
 
 

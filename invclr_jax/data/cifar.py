@@ -1,11 +1,11 @@
 """CIFAR-10 and CIFAR-100 as their authors publish them: binary or python version, packed or not."""
 
 import dataclasses
+import logging
 import pathlib
 from collections.abc import Collection
 
 import numpy as np
-from absl import logging
 from jaxtyping import UInt8
 
 from invclr_jax.data import archives, safe_pickle
@@ -142,7 +142,7 @@ def _decode(layout: Layout, contents: dict[str, bytes], path: pathlib.Path) -> D
 def make_dataset(name: str, train: Split, test: Split, names: tuple[str, ...] | None) -> Dataset:
     """A CIFAR dataset with its constants; wrong label names are left out rather than refused."""
     if (len(train), len(test)) != OFFICIAL_SIZES:
-        logging.warning(
+        logging.getLogger(__name__).warning(
             "this %s has %d training and %d test images, the official one %d and %d",
             *(TITLES[name], len(train), len(test), *OFFICIAL_SIZES),
         )

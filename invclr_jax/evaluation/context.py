@@ -29,6 +29,7 @@ class Settings:
       l2: weight decay of the probe; None for the paper's (1e-5 for classes, 1e-8 for numbers).
       num_images: test images of the invariance protocol.
       num_alphas: alphas for each of them.
+      ensemble_samples: largest M of the ensemble protocol, which keeps all M·n features.
       batch_size: inputs that the encoder takes at a time.
       limit: use at most so many training and test rows; None for all.
     """
@@ -39,6 +40,7 @@ class Settings:
     l2: float | None = None
     num_images: int = 1000
     num_alphas: int = 100
+    ensemble_samples: int = 20
     batch_size: int = 500
     limit: int | None = None
 
@@ -148,6 +150,26 @@ class Context:
             return self.averages[1]
         return self.averaged(self.transform, (1,), AVERAGE)[1]
 
+    def drawn_from(self, other: Transform, purpose: int) -> tuple[np.ndarray, ...]:
+        """Features under one draw of another transform's alpha and beta, applied by our own.
+
+        The other differs in its distribution only, so nothing is compiled anew.
+        """
+        keys = jax.random.split(self.key(purpose))
+        found = []
+        for split, key in zip((self.train, self.test), keys, strict=True):
+            alpha, beta = other.sample(key, len(split))
+            z = features.features_at(
+                self.encoder.encode_inputs,
+                self.transform,
+                split.images,
+                alpha,
+                beta,
+                batch_size=self.settings.batch_size,
+            )
+            found.append(np.asarray(z))
+        return tuple(found)
+
     @property
     def standard(self) -> tuple[str, tuple[np.ndarray, np.ndarray]]:
         """The usual features and their name: plain ones, or M=1 where nothing is plain."""
@@ -173,18 +195,26 @@ class Context:
     def with_alpha(self, purpose: int) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
         """Features of one random transformation and its alpha, of training and test inputs."""
         keys = jax.random.split(self.key(purpose))
-        found = []
-        for split, key in zip((self.train, self.test), keys, strict=True):
-            z, alpha = features.transformed_features(
-                self.encoder.encode_inputs,
-                self.transform,
-                split.images,
-                key,
-                1,
-                batch_size=self.settings.batch_size,
-            )
-            found.append((np.asarray(z)[:, 0], np.asarray(alpha)[:, 0]))
-        return tuple(found)
+        pairs = zip((self.train, self.test), keys, strict=True)
+        found = [self._transformed(split, key, 1) for split, key in pairs]
+        return tuple((z[:, 0], alpha[:, 0]) for z, alpha in found)
+
+    def samples(self, num_samples: int) -> tuple[np.ndarray, ...]:
+        """The features `[n, M, d]` that `averages` averages, of training and test inputs."""
+        keys = jax.random.split(self.key(AVERAGE))
+        pairs = zip((self.train, self.test), keys, strict=True)
+        return tuple(self._transformed(split, key, num_samples)[0] for split, key in pairs)
+
+    def _transformed(self, split: Split, key: PRNGKeyArray, num_samples: int):
+        z, alpha = features.transformed_features(
+            self.encoder.encode_inputs,
+            self.transform,
+            split.images,
+            key,
+            num_samples,
+            batch_size=self.settings.batch_size,
+        )
+        return np.asarray(z), np.asarray(alpha)
 
     def _both(self, compute) -> tuple[np.ndarray, np.ndarray]:
         return (

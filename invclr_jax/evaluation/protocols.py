@@ -8,11 +8,20 @@ import functools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import ml_collections
 import numpy as np
 
-from invclr_jax.data import fraction_indices
+from invclr_jax.checkpoint import Encoder
+from invclr_jax.data import Dataset, fraction_indices
 from invclr_jax.evaluation import features, invariance, knn
-from invclr_jax.evaluation.context import ALPHA, CONDITIONAL, Context, Metrics, labels_of
+from invclr_jax.evaluation.context import (
+    ALPHA,
+    CONDITIONAL,
+    Context,
+    Metrics,
+    Settings,
+    labels_of,
+)
 from invclr_jax.evaluation.downstream import fit_probe, probe_metrics
 from invclr_jax.evaluation.ensemble import compare
 from invclr_jax.evaluation.results import Results
@@ -67,8 +76,7 @@ def conditional_variance(context: Context) -> Metrics:
         settings.num_alphas,
         batch_size=settings.batch_size,
     )
-    z = np.asarray(found, np.float64)
-    unit = z / np.maximum(np.linalg.norm(z, axis=-1, keepdims=True), 1e-30)
+    unit = invariance.unit(found)
     variances = invariance.variances(unit)
     return {
         "invariance/conditional_variance": float(variances.conditional),
@@ -76,7 +84,7 @@ def conditional_variance(context: Context) -> Metrics:
         "invariance/ratio": float(variances.ratio),
         "invariance/as_published": float(invariance.as_published(unit)),
         "invariance/effective_rank": float(invariance.effective_rank(unit[:, 0])),
-        "invariance/mean_norm": float(np.linalg.norm(z, axis=-1).mean()),
+        "invariance/mean_norm": float(np.linalg.norm(found, axis=-1).mean()),
     }
 
 
@@ -86,25 +94,43 @@ def alpha(context: Context) -> Metrics:
     The reference is what a constant achieves: the variance of alpha.
     """
     (train, train_alpha), (test, test_alpha) = context.with_alpha(ALPHA)
-    found = invariance.predict_alpha(
-        train, train_alpha, test, test_alpha, seed=context.settings.seed
-    )
-    reference = np.asarray(context.transform.alpha.variance)
-    metrics: Metrics = {"alpha/reference/mean": float(reference.mean())}
-    for method, errors in found.items():
-        metrics[f"alpha/{method}/mse/mean"] = float(np.mean(errors))
-        for i, error in enumerate(errors):
-            metrics[f"alpha/{method}/mse/{context.alpha_names[i]}"] = float(error)
-    for name, value in zip(context.alpha_names, reference, strict=True):
-        metrics[f"alpha/reference/{name}"] = float(value)
+    metrics: Metrics = {}
+    for name, method in (("ridge", "closed_form"), ("lbfgs", "lbfgs")):
+        found = invariance.predict_alpha(
+            train, train_alpha, test, test_alpha, seed=context.settings.seed, method=method
+        )
+        metrics |= _per_component(context, f"alpha/{name}/mse", found.mse)
+        metrics |= _per_component(context, "alpha/reference", found.reference)
     return metrics
+
+
+def _per_component(context: Context, name: str, values: np.ndarray) -> Metrics:
+    named = zip(context.alpha_names, values, strict=True)
+    mean = {f"{name}/mean": float(np.mean(values))}
+    return mean | {f"{name}/{component}": float(value) for component, value in named}
 
 
 def ensemble(context: Context) -> Metrics:
     """Feature averaging beside averaging the probabilities of a probe on augmented features."""
     if context.is_regression:
         raise NotApplicableError("ensembling averages class probabilities: this data has none")
-    return compare(context)
+    nums = [m for m in context.settings.num_samples if m <= context.settings.ensemble_samples]
+    train, test = context.samples(max(nums))
+    found = compare(
+        train,
+        labels_of(context.train),
+        test,
+        labels_of(context.test),
+        num_classes=context.num_classes,
+        l2=context.l2,
+        nums=nums,
+    )
+    metrics: Metrics = {}
+    for m, scores in found.items():
+        for kind, score in scores._asdict().items():
+            metrics[f"ensemble/{kind}/M={m}/accuracy"] = float(score.accuracy)
+            metrics[f"ensemble/{kind}/M={m}/loss"] = float(score.loss)
+    return metrics
 
 
 def nearest_neighbours(context: Context) -> Metrics:
@@ -147,6 +173,24 @@ def parse(names: list[str]) -> list[str]:
             f"use all, or some of {', '.join(PROTOCOLS)}"
         )
     return names
+
+
+def periodic(config: ml_collections.ConfigDict) -> Callable[[Encoder, Dataset], Metrics]:
+    """What `config.eval` asks for, as the function that the training loop calls."""
+    names = parse(config.eval.protocol.split(","))
+    settings = Settings(
+        seed=config.seed,
+        num_samples=(config.eval.num_samples,),
+        num_images=min(200, config.eval.limit),
+        num_alphas=20,
+        limit=config.eval.limit,
+    )
+
+    def run(encoder: Encoder, dataset: Dataset) -> Metrics:
+        context = Context(encoder, dataset, settings)
+        return {k: v for name in names for k, v in PROTOCOLS[name](context).items()}
+
+    return run
 
 
 def evaluate(

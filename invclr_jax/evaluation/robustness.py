@@ -49,11 +49,11 @@ def _mirrored(*sizes: float) -> tuple[float, ...]:
 def robustness(context: Context) -> Metrics:
     """The probe's score under each shift, one random transformation an input."""
     regime, shifted = shifts(context.transform)
-    train, test = context.averaged(regime, (1,), SHIFT)[1]
+    train, test = context.drawn_from(regime, SHIFT)
     kept = fit_probe(context, train)
     metrics = probe_metrics(kept, context, test, "robustness/no_shift")
     for name, transform in shifted.items():
-        train, test = context.averaged(transform, (1,), SHIFT)[1]
+        train, test = context.drawn_from(transform, SHIFT)
         metrics |= probe_metrics(kept, context, test, f"robustness/{name}/kept")
         refitted = fit_probe(context, train)
         metrics |= probe_metrics(refitted, context, test, f"robustness/{name}/refitted")

@@ -1,0 +1,109 @@
+"""The three command lines as a user starts them, one after another on one tiny run."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[1]
+OVERRIDES = {
+    "num_steps": 4,
+    "batch_size": 16,
+    "model.width": 4,
+    "transform.size": 8,
+    "data.num_train": 96,
+    "data.num_test": 48,
+    "penalty.num_samples": 3,
+    "checkpoint.every_steps": 2,
+    "log.every_steps": 2,
+    "eval.every_steps": 4,
+    "eval.protocol": "invariance",
+}
+
+
+def command(module, *flags):
+    """Runs `python -m invclr_jax.MODULE` on one CPU device."""
+    environment = os.environ | {"XLA_FLAGS": "", "JAX_PLATFORMS": "cpu"}
+    return subprocess.run(
+        [sys.executable, "-m", f"invclr_jax.{module}", *flags],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+
+
+@pytest.fixture(scope="module")
+def workdir(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run")
+    overrides = [f"--config.{key}={value}" for key, value in OVERRIDES.items()]
+    done = command(
+        "train",
+        "--config=configs/spirograph_cpu.py",
+        f"--workdir={folder}",
+        f"--compilation_cache={folder / 'cache'}",
+        *overrides,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "step 4/4 (100.0%)" in done.stdout
+    assert list((folder / "tensorboard").iterdir()), "TensorBoard events are missing"
+    assert "invariance/ratio" in (folder / "metrics.jsonl").read_text()
+    return folder
+
+
+def test_evaluate_writes_json_and_a_table(workdir):
+    done = command(
+        "evaluate",
+        f"--workdir={workdir}",
+        "--protocol=untransformed,average",
+        "--num_samples=1,2",
+        "--batch_size=48",
+    )
+    assert done.returncode == 0, done.stderr
+    assert "no untransformed version" in done.stdout
+    assert "probe/ridge/M=2/mse/sigma" in done.stdout
+    record = json.loads((workdir / "results" / "step4_seed0.json").read_text())
+    assert "probe/ridge/M=1/mse/m" in record["protocols"]["average"]["metrics"]
+
+
+def test_extract_writes_features(workdir, tmp_path):
+    images = np.random.default_rng(0).random((5, 8, 8, 3)).astype(np.float32)
+    np.savez(tmp_path / "in.npz", images=images, labels=np.arange(5))
+    flags = (f"--input={tmp_path / 'in.npz'}", f"--output={tmp_path / 'out.npz'}")
+    done = command("extract", f"--workdir={workdir}", *flags)
+    assert done.returncode == 0, done.stderr
+    with np.load(tmp_path / "out.npz") as stored:
+        assert stored["images"].shape == (5, 32)
+        assert np.isfinite(stored["images"]).all()
+        np.testing.assert_array_equal(stored["labels"], np.arange(5))
+    assert {path.name for path in tmp_path.iterdir()} == {"in.npz", "out.npz"}
+
+
+@pytest.mark.parametrize(
+    ("module", "flags", "words"),
+    [
+        ("evaluate", ["--workdir=nowhere"], "holds no checkpoint"),
+        ("evaluate", ["--workdir=nowhere", "--protocol=kmn"], "no protocol 'kmn'"),
+        (
+            "train",
+            ["--config=configs/cifar10_cpu.py", "--workdir=unused", "--config.data.path=nowhere"],
+            "config.data.path",
+        ),
+        (
+            "train",
+            ["--config=configs/spirograph_cpu.py", "--workdir=unused", "--config.penalty.clip=-1"],
+            "config.penalty.clip is -1.0: use a finite number above 0",
+        ),
+    ],
+)
+def test_mistakes_end_in_a_sentence(module, flags, words):
+    done = command(module, *flags)
+    assert done.returncode == 1
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (ROOT / "unused").exists()
