@@ -1,0 +1,1 @@
+"""What the paper measures, as functions of arrays: features, probes, invariance, ensembling."""

@@ -1,0 +1,28 @@
+"""What is reported of predictions."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Integer
+
+from invclr_jax.evaluation.checks import Values
+
+
+def accuracy(predictions: Integer[Values, " n"], labels: Integer[Values, " n"]) -> float:
+    """Percentage of predictions that are right."""
+    return float(100 * np.mean(np.asarray(predictions) == np.asarray(labels)))
+
+
+def cross_entropy(scores: Float[Values, "n c"], labels: Integer[Values, " n"]) -> Float[Array, ""]:
+    """Mean of -log softmax(scores) at the labels; log-probabilities are scores too."""
+    scores, labels = jnp.asarray(scores), jnp.asarray(labels)
+    # A comparison, not a gather: its derivative is no scatter.
+    right = labels[:, None] == jnp.arange(scores.shape[1])[None]
+    return jnp.mean(jax.nn.logsumexp(scores, axis=1) - jnp.sum(scores, axis=1, where=right))
+
+
+def squared_error(
+    predictions: Float[Values, "n t"], targets: Float[Values, "n t"]
+) -> Float[Array, " t"]:
+    """Mean squared error of each output."""
+    return jnp.mean((jnp.asarray(predictions) - jnp.asarray(targets)) ** 2, axis=0)
