@@ -1,0 +1,85 @@
+"""Mean, spread and cost of the penalty's estimators, at one encoder and one batch.
+
+The means of the first four agree up to their standard errors; `finite` measures what they
+approximate to first order. A step is a gradient of the penalty and of z, which share a forward pass.
+"""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from benchmarks.measure import Row, interleaved, medians
+from invclr_jax.models.resnet import ResNet18
+from invclr_jax.objectives.penalty import ESTIMATORS, draw, estimate
+from invclr_jax.transforms.base import Box
+from invclr_jax.transforms.colour import colour_jitter
+
+BATCH, SIZE, WIDTH, DRAWS = 32, 16, 8, 200
+PAPER = "sampled"
+
+
+def rows(repeats: int) -> list[Row]:
+    """Three rows an estimator, each beside the paper's, after the step without a penalty."""
+    encoder, variables, images, box, alpha = _setting()
+
+    def represent(params, alpha):
+        z, updates = encoder.apply(
+            {**variables, "params": params},
+            colour_jitter(images, alpha),
+            train=True,
+            mutable=["batch_stats"],
+        )
+        return z, updates
+
+    @partial(jax.jit, static_argnames="estimator")
+    def value(params, key, estimator):
+        dim = encoder.representation_dim
+        noise = draw(key, BATCH, box=box, estimator=estimator, num_samples=100, dim=dim)
+        penalty, z, _ = estimate(
+            partial(represent, params), alpha, noise, box=box, estimator=estimator
+        )
+        return penalty, jnp.mean(z**2)
+
+    plain = jax.jit(jax.grad(lambda params: jnp.mean(represent(params, alpha)[0] ** 2)))
+    gradient = jax.jit(
+        jax.grad(lambda params, key, estimator: sum(value(params, key, estimator))),
+        static_argnames="estimator",
+    )
+    params, keys = variables["params"], jax.random.split(jax.random.key(2), DRAWS)
+    values = {name: np.array([value(params, key, name)[0] for key in keys]) for name in ESTIMATORS}
+    seconds = medians(
+        interleaved(
+            {"plain": partial(plain, params)}
+            | {name: partial(gradient, params, keys[0], name) for name in ESTIMATORS},
+            repeats=repeats,
+        )
+    )
+    sizes = f"ResNet18 width {WIDTH}, {SIZE}×{SIZE}, batch {BATCH}"
+    return [
+        Row(f"gradient step without penalty, {sizes}", seconds["plain"]),
+        *(row for name in ESTIMATORS for row in _rows_of(name, values, seconds)),
+    ]
+
+
+def _setting():
+    """A random encoder in train mode (batch norm couples the samples) and blurred noise."""
+    rng = np.random.default_rng(0)
+    coarse = rng.random((BATCH, SIZE // 4, SIZE // 4, 3), np.float32)
+    images = jnp.asarray(coarse.repeat(4, axis=1).repeat(4, axis=2))
+    encoder = ResNet18(width=WIDTH)
+    variables = encoder.init(jax.random.key(0), images)
+    box = Box(np.array([0.6, 0.6, 0.6, -0.1]), np.array([1.4, 1.4, 1.4, 0.1]))
+    return encoder, variables, images, box, box.sample(jax.random.key(1), BATCH)
+
+
+def _rows_of(name: str, values: dict[str, np.ndarray], seconds: dict[str, float]) -> list[Row]:
+    mean, spread = values[name].mean(), values[name].std()
+    details = {"draws": DRAWS, "standard_error": float(spread / np.sqrt(DRAWS))}
+    papers = float(values[PAPER].std())
+    return [
+        Row(f"{name}: mean", float(mean), unit="(penalty)", details=details),
+        Row(f"{name}: standard deviation", float(spread), papers, PAPER, unit="(penalty)"),
+        Row(f"{name}: gradient step", seconds[name], seconds[PAPER], PAPER),
+    ]
