@@ -1,7 +1,7 @@
 """Mean, spread and cost of the penalty's estimators, at one encoder and one batch.
 
 The means of the first four agree up to their standard errors; `finite` measures what they
-approximate to first order. A step is a gradient of the penalty and of z, which share a forward pass.
+approximate to first order. A step is a gradient of the penalty and of z, from one forward pass.
 """
 
 from functools import partial
