@@ -47,7 +47,10 @@ def draw_gallery(images: Images) -> Figure:
       A figure to save.
     """
     figure = Figure(figsize=(10, 6.3), layout="constrained")
-    curves, sweeps, photographs = figure.subfigures(3, 1, height_ratios=(1, 1.1, 1.9))
+    heights = (1, 1.1, 1.9)
+    curves, sweeps, photographs = figure.subfigures(3, 1, squeeze=False, height_ratios=heights)[
+        :, 0
+    ]
     for part, seed in zip(_beside(curves, 2), SEEDS, strict=True):
         x, pictures = varied_nuisances(seed)
         _show(part, "m {:.1f}, b {:.2f}, σ {:.2f}, f_r {:.2f}: four nuisances".format(*x), pictures)
