@@ -11,6 +11,9 @@ $(VENV)/ready: setup.cfg pyproject.toml
 	$(BIN)/pip install --quiet --editable ".[test,dev]"
 	touch $@
 
+demo: $(VENV)/ready
+	$(BIN)/python -m experiments.demo --out=demo
+
 lint: $(VENV)/ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .

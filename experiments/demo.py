@@ -1,0 +1,139 @@
+"""The demo: two small encoders of Spirograph, penalty off and on, compared on one page.
+
+    python -m experiments.demo --out=demo
+
+One seed and a short schedule: it shows how things are done, not which method is better.
+"""
+
+import json
+import pathlib
+import time
+
+import numpy as np
+from absl import flags
+from matplotlib import pyplot as plt
+
+from configs import spirograph_cpu
+from experiments.page import Page, comparison
+from invclr_jax import cli
+from invclr_jax.checkpoint import Encoder, load_encoder
+from invclr_jax.evaluation import protocols
+from invclr_jax.evaluation.context import Context, Settings
+from invclr_jax.evaluation.results import Results
+from invclr_jax.training.loop import load_data, train
+
+_OUT = flags.DEFINE_string("out", "demo", "Folder for the runs and report.html.")
+_STEPS = flags.DEFINE_integer("steps", 500, "Training steps of each encoder.", lower_bound=1)
+
+RUNS = {"no penalty": 0.0, "penalty": 0.01}
+SETTINGS = Settings(num_samples=(1, 2, 5, 10, 20), num_images=200, num_alphas=30, limit=4000)
+METRICS = {
+    "invariance/conditional_variance": "conditional variance of z/|z| (Eq. 6), lower is better",
+    "invariance/total_variance": "total variance of z/|z|",
+    "invariance/ratio": "their ratio, lower is more invariant",
+    "alpha/ridge/mse/mean": "error of predicting alpha from z, higher is more invariant",
+    "alpha/reference/mean": "… of a constant",
+    "probe/ridge/M=1/mse/m": "error of m, one transformation",
+    "probe/ridge/M=20/mse/m": "error of m, average of 20",
+    "probe/ridge/M=1/mse/b": "error of b, one transformation",
+    "probe/ridge/M=20/mse/b": "error of b, average of 20",
+    "probe/ridge/M=1/mse/total": "error of all four factors, one transformation",
+    "probe/ridge/M=20/mse/total": "error of all four factors, average of 20",
+}
+
+
+def train_and_evaluate(out: pathlib.Path, name: str, weight: float, steps: int) -> dict:
+    """Trains (or resumes) one encoder and measures it."""
+    config = spirograph_cpu.get_config()
+    config.num_steps, config.penalty.weight = steps, weight
+    config.log.every_steps = max(steps // 20, 1)
+    workdir = out / name.replace(" ", "_")
+    print(f"\ntraining with {name} in {workdir}", flush=True)
+    train(config, workdir)
+    encoder = load_encoder(workdir)
+    context = Context(encoder, load_data(encoder.config), SETTINGS)
+    results = Results(
+        workdir / "results.json", config=encoder.config, step=encoder.step, seed=SETTINGS.seed
+    )
+    metrics: dict[str, float] = {}
+    for protocol, found in protocols.evaluate(
+        context, ["invariance", "alpha", "average"], results, {"settings": repr(SETTINGS)}
+    ):
+        print(f"evaluated {protocol}", flush=True)
+        metrics |= found if isinstance(found, dict) else {}
+    return metrics
+
+
+def learning_curves(out: pathlib.Path):
+    """Contrastive loss and penalty over the steps of each run."""
+    figure, axes = plt.subplots(1, 2, figsize=(9, 3))
+    for name in RUNS:
+        path = out / name.replace(" ", "_") / "metrics.jsonl"
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        steps = [line["step"] for line in lines]
+        for axis, term in zip(axes, ("contrastive", "penalty"), strict=True):
+            axis.plot(steps, [line[term] for line in lines], label=name)
+            axis.set(xlabel="step", title=f"{term} term")
+    axes[1].set_yscale("symlog", linthresh=1e-2)
+    axes[0].legend()
+    return figure
+
+
+def averaging_curve(found: dict[str, dict[str, float]]):
+    """Error of the four factors against M."""
+    figure, axis = plt.subplots(figsize=(5, 3))
+    for name, metrics in found.items():
+        errors = [metrics[f"probe/ridge/M={m}/mse/total"] for m in SETTINGS.num_samples]
+        axis.plot(SETTINGS.num_samples, errors, marker="o", label=name)
+    axis.set(xlabel="M, transformations averaged", ylabel="test error of m, b, sigma, f_r")
+    axis.set(xscale="log", yscale="log")
+    axis.legend()
+    return figure
+
+
+def samples(encoder: Encoder):
+    """Two rows of pictures: the same factors of interest, other nuisances."""
+    rng = np.random.default_rng(1)
+    box, alpha = encoder.transform.x, encoder.transform.alpha
+    x = np.repeat(rng.uniform(box.low, box.high, (2, box.size)), 8, axis=0).astype(np.float32)
+    drawn = rng.uniform(alpha.low, alpha.high, (16, alpha.size)).astype(np.float32)
+    images = np.asarray(encoder.transform.apply(x, drawn, None))
+    figure, axes = plt.subplots(2, 8, figsize=(9, 2.4))
+    for axis, image in zip(axes.ravel(), images, strict=True):
+        axis.imshow(image)
+        axis.axis("off")
+    return figure
+
+
+def main() -> int:
+    """Trains both, evaluates both, writes the page."""
+    out, start = pathlib.Path(_OUT.value), time.perf_counter()
+    found = {
+        name: train_and_evaluate(out, name, weight, _STEPS.value) for name, weight in RUNS.items()
+    }
+    page = Page("invclr_jax: two encoders of Spirograph")
+    page.text(
+        "Each picture is drawn from four factors of interest and six nuisances. An encoder should "
+        "find the former and ignore the latter. One was trained by plain contrastive learning, one "
+        f"with the invariance penalty, {_STEPS.value} steps each: enough to see every part work, "
+        "not to judge the method (one seed, a tiny encoder, a short schedule)."
+    )
+    page.heading("The pictures")
+    page.text("Each row shows the same factors of interest under eight draws of the nuisances.")
+    encoder = load_encoder(out / "penalty")
+    page.figure(samples(encoder), "Spirograph samples")
+    page.heading("Training")
+    page.figure(learning_curves(out), "contrastive loss and penalty over the steps")
+    page.heading("What the representations are like")
+    comparison(page, METRICS, found)
+    page.heading("Feature averaging")
+    page.text("The probe sees the mean of M representations of differently transformed pictures.")
+    page.figure(averaging_curve(found), "test error against M")
+    page.text(f"Made in {(time.perf_counter() - start) / 60:.1f} minutes.")
+    page.write(out / "report.html")
+    print(f"\nopen {out / 'report.html'} in a browser")
+    return 0
+
+
+if __name__ == "__main__":
+    cli.run(main)
