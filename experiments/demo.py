@@ -9,6 +9,8 @@ import json
 import pathlib
 import time
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from absl import flags
 from matplotlib import pyplot as plt
@@ -16,11 +18,12 @@ from matplotlib import pyplot as plt
 from configs import spirograph_cpu
 from experiments.page import Page, comparison
 from invclr_jax import cli
-from invclr_jax.checkpoint import Encoder, load_encoder
+from invclr_jax.checkpoint import load_encoder
 from invclr_jax.evaluation import protocols
 from invclr_jax.evaluation.context import Context, Settings
 from invclr_jax.evaluation.results import Results
 from invclr_jax.training.loop import load_data, train
+from invclr_jax.transforms.spirograph import SpirographTransform
 
 _OUT = flags.DEFINE_string("out", "demo", "Folder for the runs and report.html.")
 _STEPS = flags.DEFINE_integer("steps", 500, "Training steps of each encoder.", lower_bound=1)
@@ -72,7 +75,7 @@ def learning_curves(out: pathlib.Path):
         lines = [json.loads(line) for line in path.read_text().splitlines()]
         steps = [line["step"] for line in lines]
         for axis, term in zip(axes, ("contrastive", "penalty"), strict=True):
-            axis.plot(steps, [line[term] for line in lines], label=name)
+            axis.plot(steps, [line.get(term, 0.0) for line in lines], label=name)
             axis.set(xlabel="step", title=f"{term} term")
     axes[1].set_yscale("symlog", linthresh=1e-2)
     axes[0].legend()
@@ -91,13 +94,12 @@ def averaging_curve(found: dict[str, dict[str, float]]):
     return figure
 
 
-def samples(encoder: Encoder):
+def samples():
     """Two rows of pictures: the same factors of interest, other nuisances."""
-    rng = np.random.default_rng(1)
-    box, alpha = encoder.transform.x, encoder.transform.alpha
-    x = np.repeat(rng.uniform(box.low, box.high, (2, box.size)), 8, axis=0).astype(np.float32)
-    drawn = rng.uniform(alpha.low, alpha.high, (16, alpha.size)).astype(np.float32)
-    images = np.asarray(encoder.transform.apply(x, drawn, None))
+    transform = SpirographTransform(size=64)
+    x_key, alpha_key = jax.random.split(jax.random.key(1))
+    x = jnp.repeat(transform.x.sample(x_key, 2), 8, axis=0)
+    images = np.asarray(transform.apply(x, *transform.sample(alpha_key, 16)))
     figure, axes = plt.subplots(2, 8, figsize=(9, 2.4))
     for axis, image in zip(axes.ravel(), images, strict=True):
         axis.imshow(image)
@@ -120,8 +122,7 @@ def main() -> int:
     )
     page.heading("The pictures")
     page.text("Each row shows the same factors of interest under eight draws of the nuisances.")
-    encoder = load_encoder(out / "penalty")
-    page.figure(samples(encoder), "Spirograph samples")
+    page.figure(samples(), "Spirograph samples")
     page.heading("Training")
     page.figure(learning_curves(out), "contrastive loss and penalty over the steps")
     page.heading("What the representations are like")

@@ -69,9 +69,12 @@ def train(
     config = configuration.resolve(config)
     data.check_batch_size(config.batch_size, jax.device_count() * config.chunks)
     dataset = dataset or load_data(config)
+    if config.online_probe.enabled and dataset.train.labels is None:
+        raise ValueError("config.online_probe.enabled needs labels and the data set has none")
     config = describe_data(config, dataset)
+    learner = _learner(config, dataset, transform)
     _claim(pathlib.Path(workdir), config, allow_changed_config)
-    run = _Run(config, pathlib.Path(workdir), dataset, transform, evaluate)
+    run = _Run(learner, pathlib.Path(workdir), dataset, evaluate)
     try:
         return run.go()
     finally:
@@ -124,22 +127,28 @@ def _claim(workdir: pathlib.Path, config: ml_collections.ConfigDict, allow_chang
         os.replace(temporary, path)
 
 
+def _learner(config, dataset: data.Dataset, transform: Transform | None) -> Learner:
+    """Modules, transformation and optimiser for all devices; refuses what cannot be built."""
+    per_epoch = data.steps_per_epoch(len(dataset.train), config.batch_size)
+    return make_learner(
+        config,
+        transform or build_transform(config),
+        steps_per_epoch=per_epoch,
+        total_steps=total_steps(config, per_epoch),
+        axis=parallel.AXIS,
+        num_devices=jax.device_count(),
+        num_classes=dataset.num_classes,
+    )
+
+
 class _Run:
     """One call of `train`: what it holds open, and the loop over it."""
 
-    def __init__(self, config, workdir, dataset, transform, evaluate):
-        self.config, self.dataset, self.evaluate = config, dataset, evaluate
+    def __init__(self, learner: Learner, workdir, dataset, evaluate):
+        config = learner.config
+        self.learner, self.config, self.dataset, self.evaluate = learner, config, dataset, evaluate
         self.per_epoch = data.steps_per_epoch(len(dataset.train), config.batch_size)
         self.total = total_steps(config, self.per_epoch)
-        self.learner = make_learner(
-            config,
-            transform or build_transform(config),
-            steps_per_epoch=self.per_epoch,
-            total_steps=self.total,
-            axis=parallel.AXIS,
-            num_devices=jax.device_count(),
-            num_classes=dataset.num_classes,
-        )
         self.checkpoints = Checkpoints(workdir, keep=config.checkpoint.keep)
         self.start, self.step = restore_or_create(self.learner, self.checkpoints, dataset)
         self.saved = self.step if self.checkpoints.steps() else -1
@@ -203,9 +212,9 @@ class _Run:
         values = [(step, _numbers(metrics)) for step, metrics in pending]
         for step, metrics in values:
             self._refuse_non_finite(step, metrics)
-        names = values[-1][1]
-        means = {name: float(np.mean([v[name] for _, v in values])) for name in names}
-        self.log.write(self.step, means)
+        names = {name: None for _, metrics in values for name in metrics}  # in their order
+        seen = {name: [metrics[name] for _, metrics in values if name in metrics] for name in names}
+        self.log.write(self.step, {name: float(np.mean(seen[name])) for name in seen})
 
     def _refuse_non_finite(self, step: int, metrics: dict[str, float]) -> None:
         for name, value in metrics.items():

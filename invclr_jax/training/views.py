@@ -103,15 +103,20 @@ def penalised_view(
     )
 
 
-def weighted_penalty(learner: Learner, value: Array) -> tuple[Array, Array]:
-    """The term λ·min(penalty, clip) of the loss, and the penalty over all devices (for the log).
+def add_penalty(
+    learner: Learner, contrast: Array, value: Array, penalised: bool
+) -> tuple[Array, dict[str, Array]]:
+    """The loss `contrast + λ·min(penalty, clip)` and its terms by name, for the log.
 
-    A step in `every` carries the weight of all.
+    The clip is on the mean over all devices. One step in `every` carries the weight of all.
     """
+    if not penalised:
+        return contrast, {"contrastive": contrast}
     options = learner.config.penalty
     mean = parallel.mean_over_devices(value, learner.axis)
-    weight = options.weight * options.every
-    return weight * penalty.clip_from_above(mean, options.clip), mean
+    clipped = penalty.clip_from_above(mean, options.clip)
+    loss = contrast + options.weight * options.every * clipped
+    return loss, {"contrastive": contrast, "penalty": mean}
 
 
 def map_chunks(

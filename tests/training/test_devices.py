@@ -26,17 +26,23 @@ def run(config, data, num_devices):
 
 
 CASES = {
-    "simclr": {"penalty.weight": 0.0},
-    "simclr nt_xent penalised": {"contrastive.loss": "nt_xent"},
-    "simclr images penalised": {"data": "cifar10", "penalty.estimator": "moments"},
-    "simclr forward relative": {"penalty.estimator": "forward", "penalty.feature": "relative"},
-    "simclr exact centred": {"penalty.estimator": "exact", "penalty.feature": "centred"},
+    "simclr plain, online probe": {"penalty.weight": 0.0, "online_probe.enabled": True},
+    "simclr nt_xent, sampled": {"contrastive.loss": "nt_xent"},
+    "simclr images, moments, centred": {
+        "data": "cifar10",
+        "penalty.estimator": "moments",
+        "penalty.feature": "centred",
+    },
+    "simclr forward, relative, two groups of devices": {
+        "penalty.estimator": "forward",
+        "penalty.feature": "relative",
+        "batch_norm.scope": "groups",
+        "batch_norm.groups": 2,
+    },
+    "simclr images, exact": {"data": "cifar10", "penalty.estimator": "exact"},
     "simclr finite": {"penalty.estimator": "finite"},
-    "simclr chunks": {"chunks": 2, "batch_norm.scope": "groups", "batch_norm.groups": 16},
-    "moco": {"method": "moco", "data": "cifar10", "penalty.weight": 0.0},
-    "moco penalised": {"method": "moco", "online_probe.enabled": True},
-    "moco finite": {"method": "moco", "data": "cifar10", "penalty.estimator": "finite"},
-    "groups of devices": {"batch_norm.scope": "groups", "batch_norm.groups": 2},
+    "moco images, plain": {"method": "moco", "data": "cifar10", "penalty.weight": 0.0},
+    "moco sampled": {"method": "moco"},
 }
 
 

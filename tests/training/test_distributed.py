@@ -27,14 +27,24 @@ def free_port():
 def launch(workdir, count, devices, method):
     """Starts the processes of a job, each with so many virtual devices; returns their outputs."""
     environment = os.environ | {
-        "METHOD": method,
         "JAX_PLATFORMS": "cpu",
-        "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}",
+        # Compiling matters here, not running.
+        "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices} "
+        "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true",
     }
     port = str(free_port())
     jobs = [
         subprocess.Popen(
-            [sys.executable, "-m", "tests.training.worker", workdir, str(i), str(count), port],
+            [
+                sys.executable,
+                "-m",
+                "tests.training.worker",
+                workdir,
+                method,
+                str(i),
+                str(count),
+                port,
+            ],
             cwd=ROOT,
             env=environment,
             stdout=subprocess.PIPE,
@@ -43,7 +53,7 @@ def launch(workdir, count, devices, method):
         )
         for i in range(count)
     ]
-    outputs = [job.communicate(timeout=300)[0] for job in jobs]
+    outputs = [job.communicate(timeout=900)[0] for job in jobs]
     for job, output in zip(jobs, outputs, strict=True):
         assert job.returncode == 0, output
     return outputs

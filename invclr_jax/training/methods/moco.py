@@ -65,7 +65,7 @@ def loss(
     )
     local_keys = parallel.local_rows(keys, learner.axis)
     contrast = contrastive.moco_loss(queries, local_keys, queue, config.contrastive.temperature)
-    term, penalty = views.weighted_penalty(learner, penalty)
+    total, terms = views.add_penalty(learner, contrast, penalty, penalised)
     queue, pointer = enqueue(queue, state.method["pointer"], keys)
     method = {
         "params": key_params,
@@ -74,8 +74,8 @@ def loss(
         "pointer": pointer,
     }
     bound = contrastive.mutual_information_bound(contrast, 1 + len(queue))
-    terms = {"contrastive": contrast, "penalty": penalty, "mutual_information_bound": bound}
-    return contrast + term, views.Outcome(batch_stats, method, z, terms)
+    terms["mutual_information_bound"] = bound
+    return total, views.Outcome(batch_stats, method, z, terms)
 
 
 def _queries(learner, params, batch_stats, x, draws):

@@ -33,12 +33,11 @@ def loss(
     )
     p, q, z = projected
     contrast = LOSSES[options.loss](p, q, options.temperature, axis=learner.axis)
-    term, penalty = views.weighted_penalty(learner, penalty)
+    total, terms = views.add_penalty(learner, contrast, penalty, penalised)
     others = len(p) * parallel.axis_size(learner.axis)
     candidates = others if options.loss == "info_nce" else 2 * others - 1
-    bound = contrastive.mutual_information_bound(contrast, candidates)
-    terms = {"contrastive": contrast, "penalty": penalty, "mutual_information_bound": bound}
-    return contrast + term, views.Outcome(batch_stats, {}, z, terms)
+    terms["mutual_information_bound"] = contrastive.mutual_information_bound(contrast, candidates)
+    return total, views.Outcome(batch_stats, {}, z, terms)
 
 
 def _project_views(learner, params, batch_stats, x, draws):
