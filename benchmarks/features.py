@@ -1,0 +1,91 @@
+"""Feature extraction: a ResNet18 in eval mode beside PyTorch's, and the cost of averaging."""
+
+import functools
+import os
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from benchmarks.measure import Row, interleaved, medians
+from invclr_jax.evaluation.features import average_features, plain_features
+from invclr_jax.models.resnet import ResNet18
+from invclr_jax.transforms.image import ImageTransform
+
+BATCH, NUM_SAMPLES = 256, 32
+
+
+def rows(repeats: int) -> list[Row]:
+    """Seconds for a batch of 256 pictures, and for averages over 32 transformations."""
+    return [_beside_torch(repeats), _averaging(repeats)]
+
+
+def _encoder(width: int):
+    module = ResNet18(width=width)
+    variables = jax.jit(module.init)(jax.random.key(0), jnp.zeros((2, 32, 32, 3)))
+    return jax.tree_util.Partial(jax.jit(module.apply), variables)
+
+
+def _beside_torch(repeats: int) -> Row:
+    import torch
+
+    from benchmarks.torch_peer.resnet import ResNet18 as Peer
+
+    torch.set_num_threads(os.cpu_count() or 1)
+    images = np.random.default_rng(0).standard_normal((BATCH, 32, 32, 3)).astype(np.float32)
+    ours = functools.partial(_encoder(64), jnp.asarray(images))
+    contenders = {"ours": ours}
+    for name, layout in (
+        ("contiguous", torch.contiguous_format),
+        ("channels_last", torch.channels_last),
+    ):
+        peer = Peer(64).eval().to(memory_format=layout)
+        inputs = torch.from_numpy(images).permute(0, 3, 1, 2).contiguous(memory_format=layout)
+        contenders[name] = functools.partial(_without_gradient, torch, peer, inputs)
+    seconds = interleaved(contenders, repeats=repeats)
+    found = medians(seconds)
+    theirs = min(found["contiguous"], found["channels_last"])
+    return Row(
+        f"features of {BATCH} pictures, ResNet18",
+        found["ours"],
+        theirs,
+        "PyTorch eval, its faster memory format",
+        "≥ 1.0×",
+        details={"seconds": seconds},
+    )
+
+
+def _without_gradient(torch, peer, inputs):
+    with torch.inference_mode():
+        peer(inputs)
+
+
+def _averaging(repeats: int) -> Row:
+    """The time of averaging over 32 transformations beside 32 plain passes."""
+    transform = ImageTransform(32, (0.5, 0.5, 0.5), (0.2, 0.2, 0.2))
+    encode = _encoder(16)
+    images = np.random.default_rng(0).integers(0, 256, (BATCH, 32, 32, 3), dtype=np.uint8)
+    key = jax.random.key(0)
+
+    def plain_passes():
+        for _ in range(NUM_SAMPLES):
+            plain_features(encode, transform, images, batch_size=BATCH)
+
+    seconds = interleaved(
+        {
+            "ours": lambda: average_features(
+                encode, transform, images, key, NUM_SAMPLES, batch_size=BATCH
+            ),
+            "plain": plain_passes,
+        },
+        repeats=repeats,
+    )
+    found = medians(seconds)
+    return Row(
+        f"averages over M={NUM_SAMPLES} of {BATCH} pictures, ResNet18 width 16",
+        found["ours"],
+        found["plain"],
+        f"{NUM_SAMPLES} plain passes",
+        "≥ 1.0×",
+        details={"seconds": seconds},
+    )
