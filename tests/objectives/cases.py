@@ -1,14 +1,19 @@
 """Encoders for the objectives' tests: those of the golden files, and a tiny one for statistics."""
 
 import dataclasses
+import functools
 from collections.abc import Callable
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from invclr_jax.parallel import mean_over_devices
 from invclr_jax.transforms.base import Box
 from invclr_jax.transforms.colour import colour_jitter, greyscale
+
+quick_jit = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
+"""`jax.jit` for programs that run once: compiling is what takes the time here."""
 
 CASES = ("spiro_authors", "spiro_paper", "colour_authors", "colour_paper", "colour_pipeline")
 

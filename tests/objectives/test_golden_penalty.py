@@ -14,7 +14,7 @@ from invclr_jax.objectives.penalty import (
     sampled_penalty,
 )
 from invclr_jax.transforms.base import Box
-from tests.objectives.cases import CASES, golden_case, golden_encode
+from tests.objectives.cases import CASES, golden_case, golden_encode, quick_jit
 from tests.reference import relative_error
 
 FILES = ("penalty", "batchnorm_penalty")
@@ -50,7 +50,7 @@ def compiled(low, high):
             "trace_exact": exact_penalty(represent, alpha, box),
         }
 
-    @jax.jit
+    @quick_jit
     def results(params, x, slopes, alpha, alpha_prime, e, limits):
         def of(params):
             def represent(moved):
@@ -75,7 +75,7 @@ def test_golden_values_and_gradients(golden, precision, prefix):
             name: stored[f"{prefix}_{name}_limit"].astype(precision)
             for name in ("clamp1000", "clamp_half")
         }
-        x, slopes = jax.jit(functools.partial(expanded, case.images))(case.alpha)
+        x, slopes = quick_jit(functools.partial(expanded, case.images))(case.alpha)
         results = compiled(tuple(case.box.low), tuple(case.box.high))(
             case.params, x, slopes, case.alpha, case.alpha_prime, case.e, limits
         )
@@ -104,7 +104,7 @@ def test_golden_through_a_transform(golden, x64):
     stored = golden("batchnorm_penalty")
     case = golden_case(stored, "spiro_paper", np.float64)
 
-    @jax.jit
+    @quick_jit
     @jax.value_and_grad
     def penalty(params):
         represent = lambda alpha: golden_encode(params, case.images(alpha))  # noqa: E731

@@ -10,10 +10,10 @@ import pytest
 from invclr_jax.objectives import penalty
 from invclr_jax.objectives.features import FEATURES
 from invclr_jax.parallel import AXIS, local_rows, mean_over_devices, shard_rows
-from tests.objectives.cases import Tiny
+from tests.objectives.cases import Tiny, quick_jit
 from tests.reference import relative_error
 
-TINY = Tiny(batch_norm=True, k=16)
+TINY = Tiny(batch_norm=True, k=16, a=2)
 WAYS = (*penalty.ESTIMATORS, "given")  # `given`: finite with the second view's z
 
 
@@ -43,7 +43,7 @@ def losses(params, x, alpha, key, feature, axis):
 def test_eight_devices_equal_one(x64, feature):
     key = jax.random.key(0)
     arguments = TINY.params, TINY.x, TINY.alpha
-    one = jax.jit(functools.partial(losses, key=key, feature=feature, axis=None))(*arguments)
+    one = quick_jit(functools.partial(losses, key=key, feature=feature, axis=None))(*arguments)
     eight = jax.pmap(
         functools.partial(losses, key=key, feature=feature, axis=AXIS),
         axis_name=AXIS,
