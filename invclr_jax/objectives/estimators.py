@@ -107,7 +107,7 @@ def forward_penalty(
             f"whose shape is {alpha.shape}"
         )
     _, push, _ = push_forward(_without_aux(represent), alpha, feature)
-    return pushed_square(push, jnp.asarray(directions)[None])
+    return pushed_square(push, jnp.asarray(directions, alpha.dtype)[None])
 
 
 def exact_penalty(
@@ -160,9 +160,9 @@ def finite_penalty(
     """mean_i |h(alpha_i) - h(alpha'_i)|²: twice V (Eq. 6, 11) with no expansion in alpha.
 
     It needs no factor: Eq. 13's term is twice V-hat (Eq. 12) and approximates the same quantity.
-    Where `feature` has batch statistics they are those of z and z' together. Statistics of each
-    apart would hide a change that alpha' makes to all samples alike, and would weigh an offset
-    common to all z by the difference of two scales.
+    Where `feature` has batch statistics they are those of z and z' together: one yardstick for
+    both, so that `relative` is |z - z'|² over the total variance. Statistics of each apart would
+    hide what the new alpha' do to all samples alike, an error of order 1/K.
 
     Args:
       z: representations at alpha, `[k, d]`.
