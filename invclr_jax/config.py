@@ -13,6 +13,14 @@ from typing import Any
 import ml_collections
 from ml_collections import config_dict
 
+from invclr_jax.models.build import ENCODERS
+from invclr_jax.models.conv import METHODS
+from invclr_jax.models.dtypes import DTYPES
+from invclr_jax.models.norm import SCOPES
+from invclr_jax.models.resnet import STEMS
+from invclr_jax.objectives.penalty import ESTIMATORS, FEATURES
+from invclr_jax.training.optimizer import MASKS, RULES
+
 FIDELITY = {
     # method: {key: (paper's value, authors' value)}
     "simclr": {
@@ -212,17 +220,17 @@ def _choice(key: str, value, allowed: tuple[str, ...]) -> None:
 
 
 _CHOICES = {
-    "model.name": ("resnet18", "resnet34", "resnet50"),
-    "model.stem": ("auto", "cifar", "standard"),
-    "model.conv": ("auto", "xla", "matmul"),
-    "model.dtype": ("float32", "bfloat16", "float64"),
-    "penalty.estimator": ("sampled", "moments", "forward", "exact", "finite"),
-    "penalty.feature": ("unit", "centred", "relative"),
+    "model.name": tuple(ENCODERS),
+    "model.stem": STEMS,
+    "model.conv": METHODS,
+    "model.dtype": DTYPES,
+    "penalty.estimator": ESTIMATORS,
+    "penalty.feature": FEATURES,
     "optimizer.name": ("lars", "sgd"),
     "optimizer.schedule": ("step", "epoch"),
-    "optimizer.rule": ("optax", "torchlars"),
-    "optimizer.mask": ("none", "batch_norm_and_bias"),
-    "batch_norm.scope": ("global", "per_device", "groups"),
+    "optimizer.rule": RULES,
+    "optimizer.mask": MASKS,
+    "batch_norm.scope": SCOPES,
     "transform.variant": ("paper", "authors"),
     "transform.normalise": ("image", "row"),
 }

@@ -29,7 +29,7 @@ def command(module, *flags):
     """Runs `python -m invclr_jax.MODULE` on one CPU device."""
     environment = os.environ | {"XLA_FLAGS": "", "JAX_PLATFORMS": "cpu"}
     return subprocess.run(
-        [sys.executable, "-m", f"invclr_jax.{module}", *flags],
+        [sys.executable, "-m", f"invclr_jax.{module}", "--compilation_cache=", *flags],
         cwd=ROOT,
         env=environment,
         capture_output=True,
@@ -46,7 +46,6 @@ def workdir(tmp_path_factory):
         "train",
         "--config=configs/spirograph_cpu.py",
         f"--workdir={folder}",
-        f"--compilation_cache={folder / 'cache'}",
         *overrides,
     )
     assert done.returncode == 0, done.stderr

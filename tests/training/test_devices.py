@@ -1,25 +1,30 @@
 """One device against eight: the same loss, gradients (through the update) and statistics."""
 
+import contextlib
+
 import jax
 import numpy as np
 import pytest
 
 from invclr_jax import parallel
+from invclr_jax.checkpoint import Checkpoints
+from invclr_jax.training import loop
 from invclr_jax.training.step import compile_steps, create_state
 from tests.training.small import rows, small_config, small_learner
 
 STEPS = 2
 
 
-def run(config, data, num_devices):
+def run(config, data, num_devices, state=None, steps=range(STEPS)):
     """The state and metrics after a few steps on the first `num_devices` devices."""
     devices = jax.local_devices()[:num_devices]
     learner = small_learner(config, axis=parallel.AXIS, num_devices=num_devices, num_classes=3)
     step_fn = compile_steps(learner, devices)
-    state = parallel.replicate(create_state(learner, 3), devices)
+    state = create_state(learner, 3) if state is None else state
+    state = parallel.replicate(state, devices)
     table = parallel.replicate(rows(data), devices)
     order = np.random.default_rng(1).permutation(40).astype(np.int32)
-    for step in range(STEPS):
+    for step in steps:
         batch = order[step * 16 : (step + 1) * 16].reshape(num_devices, -1)
         state, metrics = step_fn(step, state, table, parallel.distribute(batch, devices))
     return jax.device_get((state, metrics))
@@ -58,3 +63,20 @@ def test_eight_devices_equal_one(x64, name):
         for copy in theirs:
             np.testing.assert_allclose(copy, mine[0], rtol=1e-9, atol=1e-11)
     assert int(one.step[0]) == STEPS
+
+
+@pytest.mark.parametrize("counts", [(8, 1), (1, 8)])
+def test_a_checkpoint_goes_on_with_another_number_of_devices(x64, tmp_path, counts):
+    """Saved on 8 and restored on 1, and the reverse: the trajectory of one device throughout."""
+    config = small_config(**{"model.dtype": "float64", "penalty.weight": 0.0})
+    first, _ = run(config, "spirograph", counts[0], steps=[0])
+    first = jax.tree.map(lambda leaf: leaf[0], first)
+    with contextlib.closing(Checkpoints(tmp_path, keep=1)) as checkpoints:
+        checkpoints.save(1, **loop.parts(first), config=config)
+        checkpoints.wait()
+        step, stored = checkpoints.newest(loop.parts(first))
+    assert step == 1
+    second, _ = run(config, "spirograph", counts[1], loop.from_parts(**stored), steps=[1])
+    straight, _ = run(config, "spirograph", 1)
+    for mine, theirs in zip(jax.tree.leaves(straight), jax.tree.leaves(second), strict=True):
+        np.testing.assert_allclose(theirs[-1], mine[0], rtol=1e-9, atol=1e-11)
