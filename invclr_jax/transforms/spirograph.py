@@ -107,6 +107,11 @@ class SpirographTransform:
         object.__setattr__(self, "ranges", ranges)
 
     @property
+    def alpha_names(self) -> tuple[str, ...]:
+        """Names of alpha's components."""
+        return tuple(self.nuisance)
+
+    @property
     def alpha(self) -> Box:
         """The distribution of the nuisances."""
         return self._box(self.nuisance)

@@ -88,6 +88,8 @@ def test_alpha_has_components_and_a_reference(request, name):
     for component in context.alpha_names:
         assert metrics[f"alpha/ridge/mse/{component}"] > 0
         assert f"alpha/reference/{component}" in metrics
+    expected = {"pictures": "hue", "spirograph": "b_b"}[name]
+    assert context.alpha_names[-1] == expected
     variance = np.mean(context.transform.alpha.variance)
     assert metrics["alpha/reference/mean"] == pytest.approx(variance, rel=0.4)
 
