@@ -35,7 +35,7 @@ def moments(
     cross = np.zeros((len(feature_mean), len(target_mean)))
     for start in range(0, len(features), ROWS):
         rows = slice(start, start + ROWS)
-        centred = features[rows].astype(np.float64) - feature_mean
+        centred = features[rows] - feature_mean  # float64, as the mean is
         second += centred.T @ centred
         cross += centred.T @ (targets[rows] - target_mean)
     return Moments(feature_mean, target_mean, second / targets.size, cross / targets.size)
