@@ -1,5 +1,7 @@
 """Projection heads against golden `contrastive`."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,6 +10,8 @@ import pytest
 from invclr_jax.models.heads import MoCoHead, ProjectionHead
 from tests.reference import relative_error
 
+# Unoptimised: these programs are compiled for longer than they run.
+quick_jit = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
 TOLERANCE = {np.dtype("float64"): 1e-10, np.dtype("float32"): 1e-5}
 
 
@@ -34,7 +38,7 @@ def load(golden, dtype):
 def test_projection_head(golden, precision):
     arrays, params = load(golden, precision)
     head = ProjectionHead(arrays["head_w2"].shape[1])
-    stats = head.init(jax.random.key(0), arrays["head_h1"])["batch_stats"]
+    stats = quick_jit(head.init)(jax.random.key(0), arrays["head_h1"])["batch_stats"]
 
     def loss(params, h1, h2):
         variables = {"params": params, "batch_stats": stats}
@@ -43,7 +47,7 @@ def test_projection_head(golden, precision):
         z2, state = head.apply(variables, h2, train=True, mutable=["batch_stats"])
         return nt_xent(z1, z2, 0.5), (z1, z2, state["batch_stats"])
 
-    graded = jax.jit(jax.value_and_grad(loss, (0, 1, 2), has_aux=True))
+    graded = quick_jit(jax.value_and_grad(loss, (0, 1, 2), has_aux=True))
     (value, (z1, z2, running)), (d_params, d_h1, d_h2) = graded(
         params, arrays["head_h1"], arrays["head_h2"]
     )
@@ -71,8 +75,8 @@ def test_projection_head(golden, precision):
 
 
 def test_projection_head_has_no_biases():
-    variables = ProjectionHead(7).init(jax.random.key(0), jnp.zeros((2, 5)))
-    assert jax.tree.map(jnp.shape, variables["params"]) == {
+    variables = jax.eval_shape(ProjectionHead(7).init, jax.random.key(0), jnp.zeros((2, 5)))
+    assert jax.tree.map(lambda leaf: leaf.shape, variables["params"]) == {
         "dense1": {"kernel": (5, 5)},
         "bn1": {"scale": (5,), "bias": (5,)},
         "dense2": {"kernel": (5, 7)},
@@ -82,7 +86,7 @@ def test_projection_head_has_no_biases():
 def test_moco_head(x64):
     head = MoCoHead(7, dtype=jnp.float64)
     h = np.random.default_rng(0).normal(size=(4, 5))
-    variables = head.init(jax.random.key(0), h)
+    variables = quick_jit(head.init)(jax.random.key(0), h)
     one, two = variables["params"]["dense1"], variables["params"]["dense2"]
     expected = np.maximum(h @ one["kernel"] + 0.5, 0) @ two["kernel"] - 0.25
     one["bias"], two["bias"] = one["bias"] + 0.5, two["bias"] - 0.25
@@ -93,7 +97,7 @@ def test_moco_head(x64):
 @pytest.mark.parametrize("kind", [ProjectionHead, MoCoHead])
 def test_bfloat16_projections_are_float32(kind):
     head = kind(dtype=jnp.bfloat16)
-    variables = head.init(jax.random.key(0), jnp.ones((4, 16)))
-    output = head.apply(variables, jnp.ones((4, 16)))
+    variables = quick_jit(head.init)(jax.random.key(0), jnp.ones((4, 16)))
+    output = quick_jit(head.apply)(variables, jnp.ones((4, 16)))
     assert output.dtype == jnp.float32
     assert {leaf.dtype for leaf in jax.tree.leaves(variables)} == {jnp.dtype("float32")}

@@ -1,5 +1,7 @@
 """Encoders against golden `resnet`, their shapes, and the mistakes they refuse."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,6 +12,8 @@ from tests.reference import relative_error
 
 ENCODERS = {"ResNet18": resnet.ResNet18, "ResNet34": resnet.ResNet34, "ResNet50": resnet.ResNet50}
 BLOCKS = ("basic", "bottleneck", "bottleneck_s2")
+# Unoptimised: these programs are compiled for longer than they run.
+quick_jit = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
 TOLERANCE = {np.dtype("float64"): 1e-10, np.dtype("float32"): 1e-5}
 
 
@@ -60,13 +64,12 @@ def test_block_in_training(golden, precision, name):
     arrays, limit = golden("resnet"), TOLERANCE[precision]
     block, variables, x = load_block(golden, name, precision)
 
-    @jax.jit
     def weighted(x):
         output, state = block.apply(variables, x, train=True, mutable=["batch_stats"])
         weights = jnp.asarray(arrays[f"{name}_weights"], precision)
         return (weights * output).sum(), (output, state["batch_stats"])
 
-    gradient, (output, stats) = jax.grad(weighted, has_aux=True)(x)
+    gradient, (output, stats) = quick_jit(jax.grad(weighted, has_aux=True))(x)
     assert output.dtype == precision
     assert relative_error(output, arrays[f"{name}_train_output"]) < limit
     assert relative_error(gradient, arrays[f"{name}_train_d_input"]) < limit
@@ -88,7 +91,7 @@ def test_block_in_evaluation(golden, precision, name, variant):
         }
         for layer in variables["batch_stats"]
     }
-    output = block.apply(variables | {"batch_stats": stats}, x)
+    output = quick_jit(block.apply)(variables | {"batch_stats": stats}, x)
     assert relative_error(output, arrays[f"{name}_eval_output{variant}"]) < TOLERANCE[precision]
 
 
@@ -96,7 +99,7 @@ def build(block=resnet.BasicBlock, size=32, **options):
     """A network of two blocks, to compile quickly."""
     encoder = resnet.ResNet(block, (1, 1), width=4, **options)
     images = np.random.default_rng(0).uniform(size=(3, size, size + 1, 3)).astype(np.float32)
-    return encoder, jax.jit(encoder.init)(jax.random.key(0), images), images
+    return encoder, quick_jit(encoder.init)(jax.random.key(0), images), images
 
 
 @pytest.mark.parametrize(
@@ -122,8 +125,8 @@ def test_second_order_through_the_standard_stem(x64):
     encoder, variables, images = build(stem="standard", size=64, dtype=jnp.float64)
     rng = np.random.default_rng(1)
     images, direction, step = (jnp.asarray(rng.normal(size=images.shape)) for _ in range(3))
-    value = jax.jit(lambda x: loss(encoder, variables, x, direction))
-    gradient = jax.jit(jax.grad(lambda x: loss(encoder, variables, x, direction)))(images)
+    value = quick_jit(lambda x: loss(encoder, variables, x, direction))
+    gradient = quick_jit(jax.grad(lambda x: loss(encoder, variables, x, direction)))(images)
     size = 1e-6
     numeric = (value(images + size * step) - value(images - size * step)) / (2 * size)
     assert relative_error((gradient * step).sum(), numeric) < 1e-5
@@ -132,7 +135,7 @@ def test_second_order_through_the_standard_stem(x64):
 def test_rematerialisation_changes_nothing(x64):
     encoder, variables, images = build(resnet.Bottleneck, size=8, dtype=jnp.float64)
     gradients = [
-        jax.jit(jax.grad(lambda v, e=e: loss(e, v, images, images)))(variables)["params"]
+        quick_jit(jax.grad(lambda v, e=e: loss(e, v, images, images)))(variables)["params"]
         for e in (encoder, encoder.clone(remat=True))
     ]
     for plain, remat in zip(*map(jax.tree.leaves, gradients), strict=True):
@@ -142,8 +145,13 @@ def test_rematerialisation_changes_nothing(x64):
 def test_bfloat16_is_near_float32():
     encoder, variables, images = build(size=8)
     low = encoder.clone(dtype=jnp.bfloat16)
-    z, state = low.apply(variables, images, train=True, mutable=["batch_stats"])
-    expected = encoder.apply(variables, images, train=True)
+
+    @functools.partial(quick_jit, static_argnums=0)
+    def train(encoder, variables):
+        return encoder.apply(variables, images, train=True, mutable=["batch_stats"])
+
+    z, state = train(low, variables)
+    expected, _ = train(encoder, variables)
     assert z.dtype == jnp.float32
     assert {leaf.dtype for leaf in jax.tree.leaves(state)} == {jnp.dtype("float32")}
     assert 1e-5 < relative_error(z, expected) < 0.1
