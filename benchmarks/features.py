@@ -2,6 +2,7 @@
 
 import functools
 import os
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -34,12 +35,13 @@ def _beside_torch(repeats: int) -> Row:
     torch.set_num_threads(os.cpu_count() or 1)
     images = np.random.default_rng(0).standard_normal((BATCH, 32, 32, 3)).astype(np.float32)
     ours = functools.partial(_encoder(64), jnp.asarray(images))
-    contenders = {"ours": ours}
+    contenders: dict[str, Any] = {"ours": ours}
     for name, layout in (
         ("contiguous", torch.contiguous_format),
         ("channels_last", torch.channels_last),
     ):
-        peer = Peer(64).eval().to(memory_format=layout)
+        peer: Any = Peer(64).eval()
+        peer = peer.to(memory_format=layout)
         inputs = torch.from_numpy(images).permute(0, 3, 1, 2).contiguous(memory_format=layout)
         contenders[name] = functools.partial(_without_gradient, torch, peer, inputs)
     seconds = interleaved(contenders, repeats=repeats)

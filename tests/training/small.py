@@ -16,6 +16,7 @@ def small_config(data="spirograph", method="simclr", **overrides):
     config.method, config.data.name, config.batch_size = method, data, 16
     config.num_steps, config.penalty.weight, config.penalty.num_samples = 20, 0.1, 3
     config.model.name, config.model.width, config.model.projection_dim = "resnet18", 4, 6
+    config.model.conv = "xla"  # compiles faster
     config.moco.queue_size, config.optimizer.base_learning_rate = 32, 0.5
     config.optimizer.ramp_epochs = 0.0
     config.transform.size = 8
@@ -38,7 +39,7 @@ def small_learner(config, *, axis=None, num_devices=1, num_classes=None):
     )
     whole = learner.encoder
     shared = {"dtype": whole.dtype, "axis": whole.axis, "groups": whole.groups}
-    encoder = ResNet(BasicBlock, (1, 1), width=config.model.width, conv="xla", **shared)
+    encoder = ResNet(BasicBlock, (1, 1), width=config.model.width, conv=config.model.conv, **shared)
     dim = config.model.projection_dim
     head = MoCoHead(dim, whole.dtype) if config.method == "moco" else ProjectionHead(dim, **shared)
     return dataclasses.replace(learner, encoder=encoder, head=head)

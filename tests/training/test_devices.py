@@ -41,6 +41,7 @@ CASES = {
     "simclr forward, relative, two groups of devices": {
         "penalty.estimator": "forward",
         "penalty.feature": "relative",
+        "model.conv": "matmul",
         "batch_norm.scope": "groups",
         "batch_norm.groups": 2,
     },
