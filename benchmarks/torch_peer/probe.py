@@ -31,6 +31,6 @@ def fit_classifier(
         return loss
 
     for _ in range(CALLS):
-        loss = optimizer.step(objective)
-        history.append((time.perf_counter() - start, float(loss)))
+        seconds = time.perf_counter() - start
+        history.append((seconds, float(optimizer.step(objective).detach())))
     return model.weight.detach().numpy().T, model.bias.detach().numpy(), history
