@@ -16,16 +16,18 @@ _CACHE = flags.DEFINE_string(
 )
 
 
-def run(main: Callable[[], int | None]) -> None:
+def run(main: Callable[..., int | None], max_arguments: int = 0) -> None:
     """Runs a command's `main` after parsing flags; a user's mistake ends in a sentence.
 
     Args:
       main: the command; what it returns is the exit code.
+      max_arguments: how many words beside the flags it takes, as its arguments.
     """
 
     def guarded(argv):
-        if len(argv) > 1:
-            raise app.UsageError(f"unexpected argument {argv[1]!r}: flags start with --")
+        if len(argv) > 1 + max_arguments:
+            wrong = argv[1 + max_arguments]
+            raise app.UsageError(f"unexpected argument {wrong!r}: flags start with --")
         logging.getLogger("invclr_jax").setLevel(logging.INFO)
         if not flags.FLAGS["verbosity"].present:
             absl_logging.set_verbosity(absl_logging.ERROR)  # Orbax is talkative
@@ -33,7 +35,7 @@ def run(main: Callable[[], int | None]) -> None:
             cache = pathlib.Path(_CACHE.value).expanduser()
             jax.config.update("jax_compilation_cache_dir", str(cache))
         try:
-            return main()
+            return main(*argv[1:])
         except (ValueError, OSError, FloatingPointError) as error:
             if absl_logging.get_verbosity() >= absl_logging.DEBUG:
                 raise

@@ -73,7 +73,7 @@ def test_a_key_set_alone_beats_fidelity():
         ("fidelity", "author", "use one of paper, authors"),
         ("method", "byol", "use one of simclr, moco"),
         ("contrastive.loss", "moco", "use one of info_nce, nt_xent"),
-        ("model.name", "vit", "use one of resnet18, resnet34, resnet50"),
+        ("model.name", "vit", "use one of resnet10, resnet18, resnet34, resnet50"),
         ("transform.jitter_probability", 1.5, "from 0 to 1"),
     ],
 )

@@ -21,10 +21,11 @@ def render(
         underflow, as a quarter of these do.
     """
     m, b, h, sigma = params[:, :4, None].unbind(1)
-    t = torch.linspace(0, 2 * math.pi, num_points)
+    like = {"dtype": params.dtype, "device": params.device}
+    t = torch.linspace(0, 2 * math.pi, num_points, **like)
     x = (m - h) * torch.cos(t) + h * torch.cos((m - h) * t / b)
     y = (m - h) * torch.sin(t) - h * torch.sin((m - h) * t / b)
-    centres = torch.linspace(-6, 6, size)
+    centres = torch.linspace(-6, 6, size, **like)
     horizontal = (centres[:, None] - x[:, :, None, None]) ** 2
     vertical = (centres[None, :] - y[:, :, None, None]) ** 2
     exponent = -(horizontal + vertical) / sigma[:, :, None, None]

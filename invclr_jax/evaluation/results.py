@@ -1,5 +1,6 @@
 """One JSON file of results a run: what was measured, how, and by which code."""
 
+import functools
 import json
 import os
 import pathlib
@@ -13,6 +14,7 @@ import ml_collections
 import invclr_jax
 
 
+@functools.cache  # a long process keeps running the code that it started with
 def code_version() -> str:
     """The package's version, with the git commit where it runs from a checkout."""
     root = pathlib.Path(invclr_jax.__file__).resolve().parents[1]

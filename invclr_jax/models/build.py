@@ -5,9 +5,14 @@ from ml_collections import ConfigDict
 from invclr_jax import parallel
 from invclr_jax.models import dtypes
 from invclr_jax.models.norm import norm_groups
-from invclr_jax.models.resnet import ResNet, ResNet18, ResNet34, ResNet50, check_stem
+from invclr_jax.models.resnet import ResNet, ResNet10, ResNet18, ResNet34, ResNet50, check_stem
 
-ENCODERS = {"resnet18": ResNet18, "resnet34": ResNet34, "resnet50": ResNet50}
+ENCODERS = {
+    "resnet10": ResNet10,
+    "resnet18": ResNet18,
+    "resnet34": ResNet34,
+    "resnet50": ResNet50,
+}
 
 
 def build_encoder(

@@ -185,6 +185,7 @@ class ResNet(_Layers):
         return nn.max_pool(x, (3, 3), (2, 2), ((1, 1), (1, 1))) if standard else x
 
 
+ResNet10 = functools.partial(ResNet, BasicBlock, (1, 1, 1, 1))
 ResNet18 = functools.partial(ResNet, BasicBlock, (2, 2, 2, 2))
 ResNet34 = functools.partial(ResNet, BasicBlock, (3, 4, 6, 3))
 ResNet50 = functools.partial(ResNet, Bottleneck, (3, 4, 6, 3))

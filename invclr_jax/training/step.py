@@ -1,5 +1,6 @@
 """The training step: augment, encode, penalise, update; one compiled program."""
 
+import functools
 from collections.abc import Callable
 
 import jax
@@ -20,7 +21,7 @@ def create_state(learner: Learner, num_outputs: int = 1) -> TrainState:
       learner: the run's fixed parts.
       num_outputs: of the online probe: classes, or numbers to regress.
     """
-    network_key, method_key = jax.random.split(_seed_key(learner), 2)
+    network_key, method_key = jax.random.split(run_key(learner), 2)
     params, batch_stats = init_network(learner, network_key)
     method = METHODS[learner.config.method].init(learner, params, batch_stats, method_key)
     online = learner.config.online_probe.enabled
@@ -34,7 +35,8 @@ def create_state(learner: Learner, num_outputs: int = 1) -> TrainState:
     )
 
 
-def _seed_key(learner: Learner) -> PRNGKeyArray:
+def run_key(learner: Learner) -> PRNGKeyArray:
+    """The key that all randomness of a run descends from."""
     return jax.random.key(learner.config.seed)
 
 
@@ -50,6 +52,7 @@ def train_step(
     state: TrainState,
     rows: PyTree,
     indices: Int[Array, "n"],
+    key: PRNGKeyArray,
 ) -> tuple[TrainState, dict[str, Array]]:
     """One update.
 
@@ -59,12 +62,13 @@ def train_step(
       state: the state before it.
       rows: the training set (or just this step's part of it): `image` and perhaps `label`.
       indices: this device's rows.
+      key: the run's, see `run_key`; the step's own key is folded from it.
 
     Returns:
       The state after it and metrics averaged over the devices.
     """
     batch = jax.tree.map(lambda array: array[indices], rows)
-    key = jax.random.fold_in(_seed_key(learner), state.step)
+    key = jax.random.fold_in(key, state.step)
     loss_fn = jax.value_and_grad(METHODS[learner.config.method].loss, has_aux=True)
     (loss, outcome), grads = loss_fn(state.params, state, batch["image"], key, learner, penalised)
     grads = parallel.mean_over_devices(grads, learner.axis)
@@ -90,7 +94,8 @@ def compile_steps(learner: Learner, devices: parallel.Devices = None) -> Callabl
 
     Steps with and without the penalty are two programs, each compiled when it is first needed:
     cheaper than a branch on the device, and the host knows which one is due. The old state's memory
-    is reused for the new one.
+    is reused for the new one. The key is an argument of the programs, so that runs which differ in
+    their seed alone share them through the compilation cache.
 
     Args:
       learner: the run's fixed parts.
@@ -98,17 +103,17 @@ def compile_steps(learner: Learner, devices: parallel.Devices = None) -> Callabl
     """
     programs = {
         penalised: jax.pmap(
-            lambda state, rows, indices, penalised=penalised: train_step(
-                learner, penalised, state, rows, indices
-            ),
+            functools.partial(train_step, learner, penalised),
             axis_name=learner.axis,
+            in_axes=(0, 0, 0, None),
             devices=devices,
             donate_argnums=0,
         )
         for penalised in (False, True)
     }
+    key = run_key(learner)
 
     def step_fn(step, state, rows, indices):
-        return programs[is_penalised(learner, step)](state, rows, indices)
+        return programs[is_penalised(learner, step)](state, rows, indices, key)
 
     return step_fn

@@ -24,7 +24,7 @@ def test_every_field_is_read():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"name": "vgg"}, "no encoder 'vgg': use one of resnet18, resnet34, resnet50"),
+        ({"name": "vgg"}, "no encoder 'vgg': use one of resnet10, resnet18, resnet34, resnet50"),
         ({"dtype": "float16"}, "dtype 'float16' is unknown"),
         ({"dtype": "float64"}, "float64 needs JAX_ENABLE_X64=1"),
         ({"stem": "standard"}, "64 pixels or more, got 32"),

@@ -1,6 +1,7 @@
 """One device against eight: the same loss, gradients (through the update) and statistics."""
 
 import contextlib
+import functools
 
 import jax
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from invclr_jax import parallel
 from invclr_jax.checkpoint import Checkpoints
 from invclr_jax.training import loop
-from invclr_jax.training.step import compile_steps, create_state
+from invclr_jax.training.step import compile_steps, create_state, train_step
 from tests.training.small import rows, small_config, small_learner
 
 STEPS = 2
@@ -81,3 +82,15 @@ def test_a_checkpoint_goes_on_with_another_number_of_devices(x64, tmp_path, coun
     straight, _ = run(config, "spirograph", 1)
     for mine, theirs in zip(jax.tree.leaves(straight), jax.tree.leaves(second), strict=True):
         np.testing.assert_allclose(theirs[-1], mine[0], rtol=1e-9, atol=1e-11)
+
+
+def test_seeds_share_one_program():
+    """A program that held the seed as a constant would be compiled anew for each."""
+
+    def program(seed):
+        learner = small_learner(small_config(seed=seed), num_classes=3)
+        state, table = jax.eval_shape(lambda: create_state(learner, 3)), rows()
+        step = functools.partial(train_step, learner, True)
+        return str(jax.make_jaxpr(step)(state, table, np.arange(16), jax.random.key(0)))
+
+    assert program(0) == program(1)
