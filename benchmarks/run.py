@@ -15,7 +15,9 @@ from absl import app, flags
 
 from benchmarks.measure import Row
 
-BENCHMARKS = ("render", "data", "resize_quality", "estimators", "features", "probe")
+BENCHMARKS = (
+    "step", "render", "data", "resize_quality", "estimators", "features", "probe",
+)
 
 _ONLY = flags.DEFINE_list("only", list(BENCHMARKS), "Which benchmarks to run, by module name.")
 _REPEATS = flags.DEFINE_integer("repeats", 5, "Measured turns of each contender.", lower_bound=1)

@@ -10,8 +10,10 @@ import contextlib
 import dataclasses
 import functools
 import logging
+import os
 import pathlib
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 
 import flax.linen as nn
 import jax
@@ -59,13 +61,17 @@ class Checkpoints:
         return sorted(self._manager.all_steps())
 
     def save(self, step: int, encoder: PyTree, training: PyTree, config) -> None:
-        """Starts writing a checkpoint; NumPy trees, which must not be changed afterwards."""
+        """Starts writing a checkpoint; NumPy trees, which must not be changed afterwards.
+
+        What fails in the background raises OSError at the next call of this, `wait` or `close`.
+        """
         args = ocp.args.Composite(
             encoder=ocp.args.StandardSave(encoder),
             training=ocp.args.StandardSave(training),
             config=ocp.args.JsonSave(config.to_dict()),
         )
-        self._manager.save(step, args=args, force=True)
+        with _writing():
+            self._manager.save(step, args=args, force=True)
 
     def restore(self, step: int, templates: Mapping[str, PyTree]) -> dict[str, PyTree]:
         """Reads the named parts of a checkpoint.
@@ -115,15 +121,30 @@ class Checkpoints:
 
     def wait(self) -> None:
         """Returns when everything is written."""
-        self._manager.wait_until_finished()
+        with _writing():
+            self._manager.wait_until_finished()
 
     def close(self) -> None:
         """Waits, then lets go of threads and files."""
-        self._manager.close()
+        with _writing():
+            self._manager.close()
 
 
 class DamagedCheckpointError(ValueError):
     """A checkpoint that is there but cannot be read."""
+
+
+@contextlib.contextmanager
+def _writing() -> Iterator[None]:
+    """Turns whatever Orbax and TensorStore raise while they write into an OSError."""
+    try:
+        yield
+    except OSError:
+        raise
+    except Exception as error:
+        code = re.search(r"os_error_code='(\d+)'", str(error))
+        reason = os.strerror(int(code[1])) if code else _first_line(error)
+        raise OSError(int(code[1]) if code else 0, f"checkpoint not written: {reason}") from error
 
 
 def _first_line(error: Exception) -> str:

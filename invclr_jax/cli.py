@@ -1,9 +1,12 @@
 """What the command lines share: one-sentence errors and the compilation cache."""
 
 import logging
+import os
 import pathlib
 import sys
+import threading
 from collections.abc import Callable
+from typing import NoReturn
 
 import jax
 from absl import app, flags
@@ -30,19 +33,59 @@ def run(main: Callable[..., int | None], max_arguments: int = 0) -> None:
             raise app.UsageError(f"unexpected argument {wrong!r}: flags start with --")
         logging.getLogger("invclr_jax").setLevel(logging.INFO)
         if not flags.FLAGS["verbosity"].present:
-            absl_logging.set_verbosity(absl_logging.ERROR)  # Orbax is talkative
+            absl_logging.set_verbosity(absl_logging.FATAL)  # Orbax logs, then raises
+            _let_only_the_main_thread_speak()
         if _CACHE.value:
             cache = pathlib.Path(_CACHE.value).expanduser()
             jax.config.update("jax_compilation_cache_dir", str(cache))
         try:
             return main(*argv[1:])
-        except (ValueError, OSError, FloatingPointError) as error:
-            if absl_logging.get_verbosity() >= absl_logging.DEBUG:
+        except Exception as error:
+            sentence = _sentence(error)
+            if sentence is None or absl_logging.get_verbosity() >= absl_logging.DEBUG:
                 raise
-            print(f"error: {error}\n(--verbosity=1 shows where)", file=sys.stderr)
-            return 1
+            _leave(sentence)
 
     app.run(guarded)
+
+
+def _sentence(error: Exception) -> str | None:
+    """What to tell the user; None for what is not theirs to mend."""
+    if isinstance(error, ValueError | OSError | FloatingPointError):
+        return str(error)
+    if not isinstance(error, jax.errors.JaxRuntimeError):
+        return None
+    if "RESOURCE_EXHAUSTED" in str(error):
+        return f"out of memory ({error}): lower config.batch_size or raise config.chunks"
+    if jax.process_count() > 1:
+        return (
+            f"the job lost a process ({error}): start all of them again, they go on from the "
+            "newest checkpoint"
+        )
+    return None
+
+
+def _leave(sentence: str) -> NoReturn:
+    """Ends the process with a sentence and code 1.
+
+    At once: exit handlers would write to the disk that is full, or wait for processes of the job
+    that are gone.
+    """
+    print(f"error: {sentence}\n(--verbosity=1 shows where)", file=sys.stderr, flush=True)
+    sys.stdout.flush()
+    os._exit(1)
+
+
+def _let_only_the_main_thread_speak() -> None:
+    """Silences tracebacks of background threads: what fails there is raised again in front."""
+    show = sys.excepthook
+
+    def hook(kind, error, trace):
+        if threading.current_thread() is threading.main_thread():
+            show(kind, error, trace)
+
+    sys.excepthook = hook
+    threading.excepthook = lambda args: None
 
 
 def whole_numbers(flag: str, values: list[str]) -> tuple[int, ...]:

@@ -21,11 +21,11 @@ def render(
         underflow, as a quarter of these do.
     """
     m, b, h, sigma = params[:, :4, None].unbind(1)
-    like = {"dtype": params.dtype, "device": params.device}
-    t = torch.linspace(0, 2 * math.pi, num_points, **like)
+    dtype, device = params.dtype, params.device
+    t = torch.linspace(0, 2 * math.pi, num_points, dtype=dtype, device=device)
     x = (m - h) * torch.cos(t) + h * torch.cos((m - h) * t / b)
     y = (m - h) * torch.sin(t) - h * torch.sin((m - h) * t / b)
-    centres = torch.linspace(-6, 6, size, **like)
+    centres = torch.linspace(-6, 6, size, dtype=dtype, device=device)
     horizontal = (centres[:, None] - x[:, :, None, None]) ** 2
     vertical = (centres[None, :] - y[:, :, None, None]) ** 2
     exponent = -(horizontal + vertical) / sigma[:, :, None, None]

@@ -1,5 +1,6 @@
 """What a run tells: lines or a progress bar, JSON lines, TensorBoard events."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -93,12 +94,14 @@ class Log:
             self._bar.write(sentence)
 
     def close(self) -> None:
-        """Flushes and closes the files."""
-        if self._active:
-            self._bar.close()
-            self._file.close()
+        """Flushes and closes the files, each of them even where another fails."""
+        if not self._active:
+            return
+        with contextlib.ExitStack() as stack:
             if self._events is not None:
-                self._events.close()
+                stack.callback(self._events.close)
+            stack.callback(self._file.close)
+            stack.callback(self._bar.close)
 
 
 def _keep_until(path: pathlib.Path, step: int) -> None:

@@ -1,10 +1,11 @@
 """The training loop: resume, step, log, checkpoint, stop cleanly."""
 
+import contextlib
 import dataclasses
 import math
 import os
 import pathlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import jax
 import ml_collections
@@ -73,12 +74,10 @@ def train(
         raise ValueError("config.online_probe.enabled needs labels and the data set has none")
     config = describe_data(config, dataset)
     learner = _learner(config, dataset, transform)
-    _claim(pathlib.Path(workdir), config, allow_changed_config)
-    run = _Run(learner, pathlib.Path(workdir), dataset, evaluate)
-    try:
-        return run.go()
-    finally:
-        run.close()
+    with _writing_to(workdir):
+        _claim(pathlib.Path(workdir), config, allow_changed_config)
+        with contextlib.closing(_Run(learner, pathlib.Path(workdir), dataset, evaluate)) as run:
+            return run.go()
 
 
 def load_data(config: ml_collections.ConfigDict) -> data.Dataset:
@@ -108,6 +107,19 @@ def describe_data(
 def total_steps(config: ml_collections.ConfigDict, steps_per_epoch: int) -> int:
     """Steps of the whole run: `num_steps` if given, else `num_epochs` epochs."""
     return config.num_steps or config.num_epochs * steps_per_epoch
+
+
+@contextlib.contextmanager
+def _writing_to(workdir: str | pathlib.Path) -> Iterator[None]:
+    """Tells which folder a full disk or a missing permission is about."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(
+            f"{workdir} cannot be written to ({error.strerror or error}): make room there, allow "
+            "writing or choose another --workdir; the checkpoints that it lists are whole, and the "
+            "same command goes on from the newest"
+        ) from error
 
 
 def _claim(workdir: pathlib.Path, config: ml_collections.ConfigDict, allow_changed: bool) -> None:
@@ -234,9 +246,10 @@ class _Run:
         self.saved = self.step
 
     def close(self) -> None:
-        """Closes files and threads."""
-        self.log.close()
-        self.checkpoints.close()
+        """Closes files and threads, each of them even where another fails."""
+        with contextlib.ExitStack() as stack:
+            stack.callback(self.checkpoints.close)
+            stack.callback(self.log.close)
 
 
 def _numbers(metrics: Mapping[str, jax.Array]) -> dict[str, float]:

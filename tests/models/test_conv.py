@@ -15,10 +15,10 @@ KERNELS = [(3, 1), (3, 2), (1, 1), (1, 2), (7, 2)]
 quick_jit = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})
 
 
-def arrays(size, seed=0):
+def arrays(size, pixels=(7, 8), seed=0):
     """Images and a kernel, and a direction of each; neither square nor even."""
     rng = np.random.default_rng(seed)
-    shapes = {"x": (2, 7, 8, 3), "w": (size, size, 3, 4)}
+    shapes = {"x": (2, *pixels, 3), "w": (size, size, 3, 4)}
     return [jnp.asarray(rng.normal(size=shapes[name])) for name in "xwxw"]
 
 
@@ -59,9 +59,10 @@ def test_matrix_products_equal_the_convolution(x64, size, stride):
 
 
 @pytest.mark.parametrize("method", ["xla", "matmul"])
+@pytest.mark.parametrize("pixels", [(7, 8), (3, 4), (2, 2), (4, 1), (1, 1)])
 @pytest.mark.parametrize(("size", "stride"), KERNELS)
-def test_convolution_by_its_definition(x64, size, stride, method):
-    x, w, _, _ = arrays(size)
+def test_convolution_by_its_definition(x64, size, stride, pixels, method):
+    x, w, _, _ = arrays(size, pixels)
     y = convolve(x, w, stride, method)
     full = [
         sum(
