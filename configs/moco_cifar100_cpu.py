@@ -1,0 +1,20 @@
+"""MoCo v2 on CIFAR-100 at a size that two CPU cores finish: the encoder of configs/cifar100_cpu.py.
+
+    python -m invclr_jax.train --config=configs/moco_cifar100_cpu.py --config.data.path=DIR \
+        --workdir=runs/moco_cpu
+    python -m invclr_jax.evaluate --workdir=runs/moco_cpu --protocol=untransformed,average
+
+Hardware: two CPU cores. Expected score: see the README's results table.
+"""
+
+from configs import cifar100_cpu
+
+
+def get_config():
+    config = cifar100_cpu.get_config()
+    config.method = "moco"
+    config.moco.queue_size = 1024
+    config.optimizer.name = "sgd"
+    config.optimizer.base_learning_rate = 0.06
+    config.optimizer.ramp_epochs = 0.0
+    return config

@@ -1,0 +1,205 @@
+"""Trains and evaluates what is missing, and keeps a small record of every run.
+
+Checkpoints live in `workdir/<scale>/<data set>/<name>/seed<k>`; the record, which is all that
+tables and plots read, in `results/<scale>/<data set>/<name>/seed<k>.json`.
+"""
+
+import dataclasses
+import functools
+import json
+import os
+import pathlib
+import time
+from typing import Any
+
+import jax
+import ml_collections
+
+from experiments.runs import Run
+from invclr_jax import config as configuration
+from invclr_jax.checkpoint import load_encoder
+from invclr_jax.data import Dataset
+from invclr_jax.data.dataset import Split
+from invclr_jax.evaluation import protocols
+from invclr_jax.evaluation.context import Context, Settings
+from invclr_jax.evaluation.results import Results, code_version
+from invclr_jax.training.logging import METRICS
+from invclr_jax.training.loop import load_data, train
+
+SPIROGRAPH = ("invariance", "alpha", "average", "label_fraction", "robustness")
+PICTURES = ("untransformed", *SPIROGRAPH, "ensemble", "knn")
+
+SETTINGS = {
+    "cpu": Settings(num_samples=(1, 2, 5, 10, 20, 50), num_images=200, num_alphas=30),
+    "paper": Settings(),
+}
+ROWS: dict[str, tuple[int | None, int | None]] = {"cpu": (4000, 2000), "paper": (None, None)}
+"""Training and test rows that the evaluation uses; None for all."""
+
+LOG_POINTS = 60
+
+
+class Stopped(Exception):
+    """A signal asked the process to stop; the run's state is saved."""
+
+    def __init__(self, number: int):
+        super().__init__(f"stopped by signal {number}")
+        self.signal = number
+
+
+def ensure(
+    run: Run,
+    seed: int,
+    workdir: pathlib.Path,
+    results: pathlib.Path,
+    data_path: str | None = None,
+) -> dict[str, Any]:
+    """The record of a run; trains and evaluates what is missing.
+
+    Args:
+      run: what to train.
+      seed: of training and evaluation.
+      workdir: root of the checkpoints.
+      results: root of the records.
+      data_path: where CIFAR is.
+
+    Returns:
+      The record, see `_record`.
+    """
+    config = run.config(seed, data_path)
+    path = record_path(results, run, seed)
+    options = evaluation_options(run, seed)
+    known = json.loads(path.read_text()) if path.exists() else None
+    if known is not None and _is_current(known, config, options):
+        return known
+    folder = workdir / run.scale / run.dataset / run.name / f"seed{seed}"
+    dataset = _dataset(json.dumps(config.data.to_dict()), config.transform.size)
+    started_by = _note_version(folder)
+    result = train(config, folder, dataset=dataset, evaluate=protocols.periodic(config))
+    if result.signal is not None:
+        raise Stopped(result.signal)
+    start = time.perf_counter()
+    metrics = _evaluate(run, seed, folder, dataset, options)
+    seconds = _training_seconds(folder, config.batch_size)
+    seconds["evaluate"] = time.perf_counter() - start
+    record = {
+        **_identity(run, seed, config, options),
+        "code": {"trained": started_by, "evaluated": code_version()},
+        "jax_version": jax.__version__,
+        "hardware": f"{jax.device_count()} {jax.default_backend()}, {os.cpu_count()} cores",
+        "seconds": seconds,
+        "metrics": metrics,
+        **_curves(folder),
+    }
+    _write(path, record)
+    return record
+
+
+def record_path(results: pathlib.Path, run: Run, seed: int) -> pathlib.Path:
+    """Where a run's record is."""
+    return results / run.scale / run.dataset / run.name / f"seed{seed}.json"
+
+
+def evaluation_options(run: Run, seed: int) -> dict[str, Any]:
+    """Everything that decides the final metrics, as JSON keeps it."""
+    settings = dataclasses.replace(SETTINGS[run.scale], seed=seed)
+    options = {"settings": dataclasses.asdict(settings), "rows": ROWS[run.scale]}
+    return json.loads(json.dumps(options))
+
+
+def protocol_names(run: Run) -> tuple[str, ...]:
+    """The protocols that make sense for a run's data."""
+    return SPIROGRAPH if run.dataset == "spirograph" else PICTURES
+
+
+def _is_current(record, config, options) -> bool:
+    there = configuration.from_dict(record["config"])
+    return not configuration.differences(there, config) and record["evaluation"] == options
+
+
+def _identity(run: Run, seed: int, config, options) -> dict[str, Any]:
+    config = config.copy_and_resolve_references()
+    config.data.path = None  # says nothing on another machine
+    identity = {"scale": run.scale, "dataset": run.dataset, "name": run.name, "seed": seed}
+    return identity | {"config": config.to_dict(), "evaluation": options}
+
+
+@functools.lru_cache(maxsize=2)
+def _dataset(options: str, size: int | None) -> Dataset:
+    """The data of a configuration; runs of the same data share it."""
+    data = ml_collections.ConfigDict(json.loads(options))
+    return load_data(ml_collections.ConfigDict({"data": data, "transform": {"size": size}}))
+
+
+def _note_version(folder: pathlib.Path) -> str:
+    """The code that started the run, also after it was resumed by newer code."""
+    path = folder / "code_version.txt"
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        path.write_text(code_version() + "\n")
+    return path.read_text().strip()
+
+
+def _evaluate(run: Run, seed: int, folder: pathlib.Path, dataset: Dataset, options):
+    encoder = load_encoder(folder)
+    settings = dataclasses.replace(SETTINGS[run.scale], seed=seed)
+    train_rows, test_rows = ROWS[run.scale]
+    assert dataset.test is not None  # all of our data has a test split
+    part = dataclasses.replace(
+        dataset, train=_head(dataset.train, train_rows), test=_head(dataset.test, test_rows)
+    )
+    context = Context(encoder, part, settings)
+    results = Results(folder / "results.json", config=encoder.config, step=encoder.step, seed=seed)
+    metrics: dict[str, float] = {}
+    names = list(protocol_names(run))
+    for name, found in protocols.evaluate(context, names, results, options):
+        print(f"  evaluated {name}", flush=True)
+        metrics |= found if isinstance(found, dict) else {}
+    return {name: _rounded(value) for name, value in metrics.items()}
+
+
+def _head(split: Split, rows: int | None) -> Split:
+    labels = None if split.labels is None else split.labels[:rows]
+    return Split(split.images[:rows], labels)
+
+
+def _lines(folder: pathlib.Path) -> list[dict[str, float]]:
+    return [json.loads(line) for line in (folder / METRICS).read_text().splitlines()]
+
+
+def _training_seconds(folder: pathlib.Path, batch_size: int) -> dict[str, float]:
+    """Time of the steps by the log: of all of them, and the median of one.
+
+    The total holds compilation and whatever else the machine did; the median does not.
+    """
+    steps = [line for line in _lines(folder) if "images_per_second" in line]
+    each = [batch_size / line["images_per_second"] for line in steps]
+    before = [0.0, *(line["step"] for line in steps)]
+    spans = [line["step"] - last for line, last in zip(steps, before, strict=False)]
+    total = sum(span * second for span, second in zip(spans, each, strict=True))
+    return {"train": _rounded(total), "step": _rounded(sorted(each)[len(each) // 2])}
+
+
+def _curves(folder: pathlib.Path) -> dict[str, dict[str, list[float]]]:
+    """`training`, terms of the loss, thinned; `trajectory`, metrics measured on the way."""
+    lines = _lines(folder)
+    measured = [line for line in lines if "invariance/ratio" in line]
+    terms = [line for line in lines if "invariance/ratio" not in line]
+    stride = max(len(terms) // LOG_POINTS, 1)
+    return {"training": _columns(terms[::-1][::stride][::-1]), "trajectory": _columns(measured)}
+
+
+def _columns(lines: list[dict[str, float]]) -> dict[str, list[float]]:
+    names = {name: None for line in lines for name in line if name != "images_per_second"}
+    return {name: [_rounded(line[name]) for line in lines if name in line] for name in names}
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.6g}")
+
+
+def _write(path: pathlib.Path, record: dict[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_suffix(".tmp")
+    temporary.write_text(json.dumps(record, sort_keys=True) + "\n")
+    os.replace(temporary, path)

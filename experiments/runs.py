@@ -1,0 +1,147 @@
+"""The training runs, by name: which configuration, with which penalty, at which scale.
+
+A run is `data set/name`; the name says what it changes, in any order, parted by `-`:
+
+    none                    no penalty
+    unit-0.01               a feature and lambda; the estimator is the configuration's
+    finite-relative-0.1     an estimator, a feature and lambda
+    row-none                Spirograph's intensity divided by the maximum of each row
+
+so that any combination can be asked for, not only those that the experiments use.
+"""
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import ml_collections
+
+from configs import (
+    cifar10,
+    cifar10_cpu,
+    cifar100,
+    cifar100_cpu,
+    moco_cifar100,
+    moco_cifar100_cpu,
+    spirograph,
+    spirograph_cpu,
+)
+from invclr_jax import config as configuration
+from invclr_jax.data import steps_per_epoch
+from invclr_jax.objectives.penalty import ESTIMATORS, FEATURES
+from invclr_jax.training.loop import total_steps
+
+BASES: dict[str, dict[str, Callable[[], ml_collections.ConfigDict]]] = {
+    "cpu": {
+        "spirograph": spirograph_cpu.get_config,
+        "cifar10": cifar10_cpu.get_config,
+        "cifar100": cifar100_cpu.get_config,
+        "moco_cifar100": moco_cifar100_cpu.get_config,
+    },
+    "paper": {
+        "spirograph": spirograph.get_config,
+        "cifar10": cifar10.get_config,
+        "cifar100": cifar100.get_config,
+        "moco_cifar100": moco_cifar100.get_config,
+        "moco_cifar100_resnet50": functools.partial(moco_cifar100.get_config, "resnet50"),
+    },
+}
+SCALES = tuple(BASES)
+CIFAR_TRAIN = 50_000
+
+# Rows that the metrics during training are measured on.
+PERIODIC_LIMIT = {"cpu": 1000, "paper": 5000}
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """One training run, up to its seed.
+
+    Attributes:
+      scale: `cpu` or `paper`.
+      dataset: a key of `BASES[scale]`.
+      name: what it changes, see the module.
+    """
+
+    scale: str
+    dataset: str
+    name: str
+
+    def __post_init__(self):
+        _choice("scale", self.scale, BASES)
+        _choice("data set", self.dataset, BASES[self.scale])
+        changes(self.name)
+
+    def __str__(self) -> str:
+        return f"{self.dataset}/{self.name}"
+
+    def config(self, seed: int, data_path: str | None = None) -> ml_collections.ConfigDict:
+        """The resolved configuration.
+
+        Args:
+          seed: of the run.
+          data_path: where CIFAR is.
+        """
+        config = BASES[self.scale][self.dataset]()
+        config.seed = seed
+        config.update_from_flattened_dict(changes(self.name))
+        if config.data.name != "spirograph":
+            config.data.path = data_path
+        config = configuration.resolve(config)
+        config.eval.every_steps = math.ceil(num_steps(config) / 10)
+        config.eval.protocol, config.eval.limit = "invariance,alpha", PERIODIC_LIMIT[self.scale]
+        return config
+
+
+def parse(text: str, scale: str) -> Run:
+    """`spirograph/unit-0.01` as a run."""
+    dataset, _, name = text.partition("/")
+    return Run(scale, dataset, name)
+
+
+def changes(name: str) -> dict[str, Any]:
+    """The configuration keys that a run's name sets."""
+    found: dict[str, Any] = {}
+    for part in name.split("-"):
+        key, value = _meaning(part, name)
+        if key in found:
+            raise ValueError(f"run {name!r} sets {key} twice: leave {part!r} out")
+        found[key] = value
+    if "penalty.weight" not in found:
+        raise ValueError(f"run {name!r} has no lambda: add it, {name}-0.01, or call the run none")
+    return found
+
+
+def _meaning(part: str, name: str) -> tuple[str, Any]:
+    if part == "none":
+        return "penalty.weight", 0.0
+    if part in FEATURES:
+        return "penalty.feature", part
+    if part in ESTIMATORS:
+        return "penalty.estimator", part
+    if part in ("row", "image"):
+        return "transform.normalise", part
+    try:
+        return "penalty.weight", float(part)
+    except ValueError:
+        words = ", ".join(("none", *FEATURES, *ESTIMATORS, "row", "image"))
+        raise ValueError(
+            f"run {name!r} has the part {part!r}: use {words} or a number, parted by -"
+        ) from None
+
+
+def train_rows(config: ml_collections.ConfigDict) -> int:
+    """Pictures of the training set, known without loading it."""
+    return config.data.num_train if config.data.name == "spirograph" else CIFAR_TRAIN
+
+
+def num_steps(config: ml_collections.ConfigDict) -> int:
+    """Steps of a resolved configuration's whole schedule."""
+    return total_steps(config, steps_per_epoch(train_rows(config), config.batch_size))
+
+
+def _choice(what: str, value: str, allowed) -> None:
+    if value not in allowed:
+        raise ValueError(f"no {what} {value!r}: use one of {', '.join(allowed)}")
