@@ -1,19 +1,23 @@
 """Orbax checkpoints: save, restore, and `load_encoder`.
 
-A checkpoint has three parts: `encoder` (parameters and running statistics, all that a probe needs),
-`training` (everything else), and `config` (the resolved configuration as JSON). Arrays are stored
-as one copy, so any number of devices restores them. Orbax writes to a temporary name and renames:
-a checkpoint that is listed is whole.
+A checkpoint has four parts: `encoder` (parameters and running statistics, all that a probe needs),
+`training` (everything else), `config` (the resolved configuration as JSON) and `checksums` of the
+others. Arrays are stored as one copy, so any number of devices restores them. Orbax writes to a
+temporary name and renames: a checkpoint that is listed is whole. The checksums tell when a file has
+changed since, or belongs to another checkpoint.
 """
 
 import contextlib
 import dataclasses
 import functools
+import json
 import logging
 import os
 import pathlib
 import re
+import zlib
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import flax.linen as nn
 import jax
@@ -65,12 +69,18 @@ class Checkpoints:
 
         What fails in the background raises OSError at the next call of this, `wait` or `close`.
         """
+        values = config.to_dict()
+        checksums = {"step": step, "config": _checksum_of_json(values)}
+        checksums |= {"encoder": _checksum(encoder), "training": _checksum(training)}
         args = ocp.args.Composite(
             encoder=ocp.args.StandardSave(encoder),
             training=ocp.args.StandardSave(training),
-            config=ocp.args.JsonSave(config.to_dict()),
+            config=ocp.args.JsonSave(values),
+            checksums=ocp.args.JsonSave(checksums),
         )
         with _writing():
+            if step in self._manager.all_steps():
+                self._manager.delete(step)  # a damaged one, which `newest` has passed over
             self._manager.save(step, args=args, force=True)
 
     def restore(self, step: int, templates: Mapping[str, PyTree]) -> dict[str, PyTree]:
@@ -89,6 +99,7 @@ class Checkpoints:
             restored = self._manager.restore(step, args=ocp.args.Composite(**args))
             parts = {part: jax.tree.map(np.asarray, restored[part]) for part in templates}
             jax.tree.map(_same_shape, shapes, parts)
+            self._check(step, {part: _checksum(tree) for part, tree in parts.items()})
         except Exception as error:
             raise DamagedCheckpointError(
                 f"the checkpoint of step {step} in {self._folder} cannot be read "
@@ -111,13 +122,27 @@ class Checkpoints:
     def config(self, step: int) -> ml_collections.ConfigDict:
         """The configuration stored with a checkpoint."""
         try:
-            args = ocp.args.Composite(config=ocp.args.JsonRestore())
-            return configuration.from_dict(self._manager.restore(step, args=args)["config"])
+            values = self._read_json(step, "config")
+            self._check(step, {"config": _checksum_of_json(values)})
+            return configuration.from_dict(values)
         except Exception as error:
             raise DamagedCheckpointError(
                 f"the config of step {step} in {self._folder} cannot be read "
                 f"({_first_line(error)}): remove {self._folder / str(step)} to use an older one"
             ) from error
+
+    def _read_json(self, step: int, part: str) -> dict[str, Any]:
+        args = ocp.args.Composite(**{part: ocp.args.JsonRestore()})
+        return self._manager.restore(step, args=args)[part]
+
+    def _check(self, step: int, found: dict[str, int]) -> None:
+        """Refuses parts that are not what was saved as this step."""
+        if not (self._folder / str(step) / "checksums").is_dir():
+            return  # saved before there were checksums
+        saved = self._read_json(step, "checksums")
+        for part, checksum in ({"step": step} | found).items():
+            if saved.get(part) != checksum:
+                raise ValueError(f"its {part} is not what was saved")
 
     def wait(self) -> None:
         """Returns when everything is written."""
@@ -149,6 +174,21 @@ def _writing() -> Iterator[None]:
 
 def _first_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+
+
+def _checksum(tree: PyTree) -> int:
+    """CRC-32 over names, types, shapes and bytes of all arrays."""
+    total = 0
+    for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
+        array = np.ascontiguousarray(leaf)
+        name = jax.tree_util.keystr(path, simple=True, separator=".")
+        total = zlib.crc32(f"{name} {array.dtype} {array.shape}".encode(), total)
+        total = zlib.crc32(array.reshape(-1).view(np.uint8), total)
+    return total
+
+
+def _checksum_of_json(values: dict[str, Any]) -> int:
+    return zlib.crc32(json.dumps(values, sort_keys=True).encode())
 
 
 def _same_shape(expected, array):
