@@ -51,6 +51,33 @@ BASES: dict[str, dict[str, Callable[[], ml_collections.ConfigDict]]] = {
 SCALES = tuple(BASES)
 CIFAR_TRAIN = 50_000
 
+LAMBDAS = {"cpu": ("0.001", "0.01", "0.1"), "paper": ("0.0001", "0.001", "0.01", "0.1", "1")}
+FINITE_WEIGHTS = ("0.01", "0.1", "0.3", "1")
+
+COMPARED: dict[str, dict[str, tuple[str, ...]]] = {
+    "cpu": {
+        "spirograph": (
+            "none",
+            "unit-0.01",
+            "centred-0.01",
+            "relative-0.01",
+            "finite-unit-0.1",
+            "finite-relative-0.1",
+        ),
+        "cifar10": ("none", "unit-0.1", "centred-0.1", "finite-relative-0.1"),
+        "cifar100": ("none", "unit-0.1", "centred-0.1", "finite-relative-0.1"),
+        "moco_cifar100": ("none", "unit-0.1"),
+    },
+    "paper": {
+        "spirograph": ("none", "unit-0.01"),
+        "cifar10": ("none", "unit-0.1"),
+        "cifar100": ("none", "unit-0.1"),
+        "moco_cifar100": ("none", "unit-0.1"),
+        "moco_cifar100_resnet50": ("none", "unit-0.1"),
+    },
+}
+"""What tables and figures set side by side: the paper's two, and beside them our forms."""
+
 # Rows that the metrics during training are measured on.
 PERIODIC_LIMIT = {"cpu": 1000, "paper": 5000}
 
@@ -145,3 +172,8 @@ def num_steps(config: ml_collections.ConfigDict) -> int:
 def _choice(what: str, value: str, allowed) -> None:
     if value not in allowed:
         raise ValueError(f"no {what} {value!r}: use one of {', '.join(allowed)}")
+
+
+def compared(scale: str, *datasets: str) -> tuple[str, ...]:
+    """The main comparison of some data sets, as `data set/name`."""
+    return tuple(f"{data}/{name}" for data in datasets for name in COMPARED[scale].get(data, ()))

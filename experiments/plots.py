@@ -1,0 +1,154 @@
+"""What the plots share: colours, labels, curves and bars with one standard error.
+
+A plot is a list of panels, each of which draws itself on one axis: files get them side by side,
+the report one by one so that a phone shows them under each other.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from experiments.records import Metric, Records, Stat
+
+Panel = Callable[[Axes], None]
+
+COLOURS = {
+    "none": "#5f6b7a",
+    "unit": "#d1495b",
+    "centred": "#edae49",
+    "relative": "#8f6bb3",
+    "finite-unit": "#00798c",
+    "finite-relative": "#2a9d4f",
+}
+OTHERS = ("#30638e", "#a3623a", "#c96fb0", "#7a9e3b")
+PANEL_SIZE = (4.6, 3.3)
+
+
+def label(name: str) -> str:
+    """A run's name for people: `finite relative, λ 0.1`."""
+    words = name.split("-")
+    row = ["row"] if "row" in words else []
+    words = [word for word in words if word not in ("row", "image")]
+    if words == ["none"]:
+        return ", ".join(["no penalty", *row])
+    return ", ".join([" ".join(words[:-1]), f"λ {words[-1]}", *row])
+
+
+def kind(name: str) -> str:
+    """A run's name without its lambda."""
+    words = [word for word in name.split("-") if word not in ("row", "image")]
+    return "none" if words == ["none"] else "-".join(words[:-1])
+
+
+def colour(name: str) -> str:
+    """Always the same for the same form of the penalty."""
+    form = kind(name)
+    return COLOURS.get(form) or OTHERS[sum(map(ord, form)) % len(OTHERS)]
+
+
+def compose(panels: Sequence[Panel]) -> Figure:
+    """Draws panels side by side."""
+    width, height = PANEL_SIZE
+    columns = min(len(panels), 3)
+    rows = -(-len(panels) // columns)
+    figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False).ravel()
+    for panel, axis in zip(panels, axes, strict=False):
+        _draw(panel, axis)
+    for axis in axes[len(panels) :]:
+        axis.axis("off")
+    return figure
+
+
+def _draw(panel: Panel, axis: Axes) -> None:
+    panel(axis)
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.grid(alpha=0.25)
+    axis.set_axisbelow(True)
+    if axis.get_legend_handles_labels()[0]:
+        axis.legend(fontsize=8, frameon=False)
+
+
+def curves(
+    axis: Axes,
+    records: Records,
+    dataset: str,
+    names: Sequence[str],
+    xs: Sequence[Any],
+    metric: Callable[[Any], Metric],
+    *,
+    style: str = "-",
+    legend: bool = True,
+) -> None:
+    """A line with error bars for each run.
+
+    Args:
+      axis: where.
+      records: of one scale.
+      dataset: whose runs.
+      names: the runs.
+      xs: horizontal positions.
+      metric: the metric at one of them.
+      style: of the lines.
+      legend: whether to name them.
+    """
+    for name in names:
+        points = records.curve(dataset, name, xs, metric)
+        error_line(axis, *points, name, label(name) if legend else None, style)
+
+
+def error_line(axis: Axes, x, mean, error, name: str, text: str | None, style: str = "-") -> None:
+    """A line with error bars in a run's colour; nothing where there are no points."""
+    if len(x):
+        color = colour(name)
+        axis.errorbar(
+            x, mean, error, color=color, marker="o", ms=3.5, capsize=2, ls=style, lw=1.5, label=text
+        )
+
+
+def bar_panels(
+    records: Records, dataset: str, names: Sequence[str], shown: Mapping[str, Metric]
+) -> list[Panel]:
+    """A panel for each metric with a horizontal bar for each run, the first on top.
+
+    Args:
+      records: of one scale.
+      dataset: whose runs.
+      names: the runs.
+      shown: title -> metric.
+    """
+    made = [name for name in names if records.of(dataset, name)]
+    panels = {title: _bars(records, dataset, made, metric) for title, metric in shown.items()}
+    return [titled(panel, title) for title, panel in panels.items()] if made else []
+
+
+def titled(panel: Panel, title: str) -> Panel:
+    """The panel with a title."""
+
+    def draw(axis: Axes) -> None:
+        panel(axis)
+        axis.set_title(title, fontsize=10)
+
+    return draw
+
+
+def _bars(records: Records, dataset: str, names: Sequence[str], metric: Metric) -> Panel:
+    stats = {name: records.stat(dataset, name, metric) for name in names}
+    return stat_bars({name: stat for name, stat in stats.items() if stat is not None})
+
+
+def stat_bars(stats: dict[str, Stat]) -> Panel:
+    """Horizontal bars, the first on top."""
+
+    def draw(axis: Axes) -> None:
+        for at, (name, stat) in enumerate(reversed(stats.items())):
+            axis.barh(at, stat.mean, xerr=stat.error, color=colour(name), height=0.7, capsize=3)
+        axis.set_yticks(range(len(stats)), [label(n) for n in reversed(stats)], fontsize=8)
+
+    return draw
