@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from benchmarks.measure import Row, interleaved, medians
+from benchmarks.measure import Row, has_torch, interleaved, medians
 from invclr_jax.evaluation.features import average_features, plain_features
 from invclr_jax.models.resnet import ResNet18
 from invclr_jax.transforms.image import ImageTransform
@@ -18,7 +18,8 @@ BATCH, NUM_SAMPLES = 256, 32
 
 def rows(repeats: int) -> list[Row]:
     """Seconds for a batch of 256 pictures, and for averages over 32 transformations."""
-    return [_beside_torch(repeats), _averaging(repeats)]
+    beside = [_beside_torch(repeats)] if has_torch() else []
+    return [*beside, _averaging(repeats)]
 
 
 def _encoder(width: int):

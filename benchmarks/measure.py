@@ -1,6 +1,8 @@
 """Fair timing: contenders take turns in one run, and medians are compared."""
 
 import dataclasses
+import functools
+import importlib.util
 import statistics
 import time
 from collections.abc import Callable, Mapping
@@ -63,3 +65,12 @@ def interleaved(
 def medians(seconds: Mapping[str, list[float]]) -> dict[str, float]:
     """Median of each contender's turns."""
     return {name: statistics.median(turns) for name, turns in seconds.items()}
+
+
+@functools.cache
+def has_torch() -> bool:
+    """Whether the references in PyTorch can run; says so once if they cannot."""
+    found = importlib.util.find_spec("torch") is not None
+    if not found:
+        print("no PyTorch, nothing to compare with: pip install -e '.[benchmark]'")
+    return found

@@ -1,27 +1,43 @@
 """Measures ours beside the PyTorch method: `python -m benchmarks.run [--only=render,step]`.
 
-Each benchmark is a module of this package with a function `rows(repeats) -> list[Row]`. Ratios come
-from interleaved turns of one run, so they can be compared between machines; seconds cannot.
+Each benchmark is a module of this package with a function `rows(repeats) -> list[Row]` and perhaps
+`plot(rows, path)`. Ratios come from interleaved turns of one run, so they can be compared between
+machines; seconds cannot.
 """
 
 import dataclasses
 import importlib
+import importlib.metadata
 import json
+import os
 import pathlib
 import platform
+import types
 
 import jax
 from absl import app, flags
 
-from benchmarks.measure import Row
+from benchmarks.measure import Row, has_torch
 
 BENCHMARKS = (
-    "step", "render", "data", "resize_quality", "estimators", "features", "probe",
+    "step",
+    "memory",
+    "startup",
+    "scaling",
+    "profile",
+    "render",
+    "data",
+    "resize_quality",
+    "estimators",
+    "features",
+    "probe",
 )
+
+REFERENCES = ("torch", "sklearn")
 
 _ONLY = flags.DEFINE_list("only", list(BENCHMARKS), "Which benchmarks to run, by module name.")
 _REPEATS = flags.DEFINE_integer("repeats", 5, "Measured turns of each contender.", lower_bound=1)
-_OUT = flags.DEFINE_string("out", "benchmarks/results", "Folder for the NAME.json files.")
+_OUT = flags.DEFINE_string("out", "benchmarks/results", "Folder for the NAME.json files and plots.")
 
 
 def table(rows: list[Row]) -> str:
@@ -36,12 +52,27 @@ def table(rows: list[Row]) -> str:
     return "\n".join(lines)
 
 
-def _machine() -> dict[str, str]:
+def _machine() -> dict[str, str | int | None]:
+    torch = importlib.metadata.version("torch") if has_torch() else None
     return {
         "device": jax.devices()[0].device_kind,
+        "devices": jax.device_count(),
+        "cores": os.cpu_count(),
         "jax": jax.__version__,
+        "torch": torch,
         "python": platform.python_version(),
     }
+
+
+def _load(name: str) -> types.ModuleType | None:
+    """The benchmark's module; None, with a word, where its reference is not installed."""
+    try:
+        return importlib.import_module(f"benchmarks.{name}")
+    except ModuleNotFoundError as error:
+        if error.name not in REFERENCES:
+            raise
+        print(f"{name} is left out: it needs {error.name}, pip install -e '.[benchmark]'")
+        return None
 
 
 def main(argv):
@@ -54,13 +85,18 @@ def main(argv):
     out = pathlib.Path(_OUT.value)
     out.mkdir(parents=True, exist_ok=True)
     for name in _ONLY.value:
-        rows = importlib.import_module(f"benchmarks.{name}").rows(_REPEATS.value)
+        module = _load(name)
+        if module is None:
+            continue
+        rows = module.rows(_REPEATS.value)
         print(f"\n{name}\n{table(rows)}", flush=True)
         record = {
             "machine": _machine(),
             "rows": [dataclasses.asdict(r) | {"ratio": r.ratio} for r in rows],
         }
         (out / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n")
+        if hasattr(module, "plot"):
+            module.plot(rows, out / f"{name}.png")
 
 
 if __name__ == "__main__":

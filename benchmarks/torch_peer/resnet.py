@@ -18,7 +18,16 @@ class _Block(nn.Module):
             self.downsample_conv = nn.Conv2d(channels, outputs, 1, stride, bias=False)
             self.downsample_bn = nn.BatchNorm2d(outputs)
 
-    def forward(self, x):
+    def make_residual(self, channels: int, features: int, stride: int) -> None:
+        """Adds the layers of the residual branch."""
+        raise NotImplementedError
+
+    def residual(self, x: torch.Tensor) -> torch.Tensor:
+        """The residual branch."""
+        raise NotImplementedError
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """The block's output."""
         shortcut = self.downsample_bn(self.downsample_conv(x)) if self.changes_shape else x
         return torch.relu_(self.residual(x) + shortcut)
 

@@ -1,0 +1,163 @@
+"""The whole training step beside the authors' method in PyTorch, with and without the penalty.
+
+Both do the same in float32: rows of the data set, two views, ResNet, projection head, NT-Xent,
+penalty on z/|z| at the first view, gradient, LARS. The reference estimates the penalty as the paper
+does (one sign vector, 100 alpha', reverse mode); ours by the `forward` estimator, unbiased for the
+same quantity with a lower variance (`--only=estimators` shows both). PyTorch runs in the memory
+format that is faster for the work at hand. Compilation is in the record, not in the medians.
+"""
+
+import dataclasses
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+import ml_collections
+
+from benchmarks.measure import Row, has_torch, interleaved, medians
+from benchmarks.ours import ESTIMATOR, EVERY, Run, pictures, setting
+from invclr_jax.transforms.build import build_transform
+
+SKIP = (
+    "PyTorch is not installed, so there is nothing to compare with: pip install -e '.[benchmark]'"
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Work:
+    """One encoder and batch, and what its steps are to reach.
+
+    Attributes:
+      name: for the table.
+      overrides: of the configuration, see `benchmarks.ours.setting`.
+      targets: of the plain (False) and the penalised (True) step; those to be measured.
+      ratios: whether to show what the penalty costs us.
+    """
+
+    name: str
+    overrides: dict[str, Any]
+    targets: dict[bool, str]
+    ratios: bool = False
+
+
+WORK = (
+    Work(
+        "ResNet18 width 64, batch 64, Spirograph",
+        {"model__width": 64, "batch_size": 64},
+        {False: "≥ 0.9×", True: "≥ 1.3×"},
+        ratios=True,
+    ),
+    Work(
+        "ResNet18 width 16, batch 128, Spirograph",
+        {"model__width": 16, "batch_size": 128},
+        {False: "", True: "≥ 1.3×"},
+    ),
+    Work(
+        "ResNet50 width 64, batch 32, 32×32 images",
+        {"model__name": "resnet50", "batch_size": 32, "data__name": "arrays"},
+        {True: "≥ 1.2×"},
+    ),
+)
+
+
+def rows(repeats: int) -> list[Row]:
+    """Two rows an encoder, and what the penalty costs."""
+    return [row for work in WORK for row in _measure(work, repeats)]
+
+
+def make_run(config: ml_collections.ConfigDict) -> Run:
+    """Ours; images are noise."""
+    return Run(config, pictures() if config.data.name == "arrays" else None)
+
+
+def make_peer(run: Run, *, channels_last: bool):
+    """Theirs, as the configuration of our run describes it."""
+    from benchmarks.torch_peer.simclr import Trainer
+
+    box = build_transform(run.config).alpha
+    return Trainer(run.config, run.rows, box.low, box.high, channels_last=channels_last)
+
+
+def _measure(work: Work, repeats: int) -> list[Row]:
+    run = make_run(setting(**work.overrides))
+    first = {penalised: _seconds(partial(run.step, penalised)) for penalised in work.targets}
+    formats = _faster_format(run, work) if has_torch() else {}
+    contenders: dict[str, Callable[[], Any]] = {}
+    for penalised in work.targets:
+        contenders[f"ours {penalised}"] = partial(run.step, penalised)
+        if penalised in formats:
+            contenders[f"theirs {penalised}"] = partial(formats[penalised][1].step, penalised)
+    if work.ratios:
+        contenders["every"] = partial(_steps, run)
+    seconds = interleaved(contenders, repeats=repeats, warmup=0)
+    run.close()
+    details = {
+        penalised: {
+            "seconds": {name: seconds[name] for name in seconds if name.endswith(str(penalised))},
+            "first_step_with_compilation": first[penalised],
+            "memory_format": formats[penalised][0] if formats else None,
+            "estimator": {"ours": ESTIMATOR, "theirs": "sampled"} if penalised else None,
+        }
+        for penalised in work.targets
+    }
+    return _rows_of(work, medians(seconds), details)
+
+
+def _rows_of(work: Work, found: dict[str, float], details: dict[bool, dict]) -> list[Row]:
+    table = [
+        Row(
+            f"{'penalised' if penalised else 'plain'} step, {work.name}",
+            found[f"ours {penalised}"],
+            found.get(f"theirs {penalised}"),
+            f"PyTorch, {details[penalised]['memory_format']}",
+            target,
+            details=details[penalised],
+        )
+        for penalised, target in work.targets.items()
+    ]
+    if not work.ratios:
+        return table
+    plain = found["ours False"]
+    name, unit = f"penalised / plain step, {work.name}", "× plain"
+    eighth = found["every"] / EVERY
+    return [
+        *table,
+        Row(f"{name}, every=1", found["ours True"] / plain, target="≤ 1.5", unit=unit),
+        Row(
+            f"{name}, every={EVERY}, mean of {EVERY} steps",
+            eighth / plain,
+            target="≤ 1.1",
+            unit=unit,
+            details={"seconds_a_step": eighth},
+        ),
+    ]
+
+
+def _steps(run: Run) -> None:
+    """What `penalty.every = EVERY` does: one step with the penalty, the others without."""
+    for index in range(EVERY):
+        metrics = run.step(penalised=index == 0)
+    jax.block_until_ready(metrics)
+
+
+def _faster_format(run: Run, work: Work) -> dict[bool, tuple[str, Any]]:
+    """The faster of PyTorch's memory formats for each kind of step, after one step to warm up."""
+    peers = {
+        "contiguous": make_peer(run, channels_last=False),
+        "channels_last": make_peer(run, channels_last=True),
+    }
+    chosen = {}
+    for penalised in work.targets:
+        contenders = {name: partial(peer.step, penalised) for name, peer in peers.items()}
+        found = medians(interleaved(contenders, repeats=1, warmup=1))
+        name = min(found, key=lambda name: found[name])
+        chosen[penalised] = (name, peers[name])
+    return chosen
+
+
+def _seconds(function: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    jax.block_until_ready(function())
+    return time.perf_counter() - start
