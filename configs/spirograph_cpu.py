@@ -1,4 +1,4 @@
-"""Spirograph at a size that two CPU cores train to the end: 16×16 pictures, 8 base channels.
+"""Spirograph at a size that two CPU cores train to the end: 16×16 pictures, a small ResNet10.
 
     python -m invclr_jax.train --config=configs/spirograph_cpu.py --workdir=runs/spirograph_cpu
     python -m invclr_jax.evaluate --workdir=runs/spirograph_cpu
@@ -12,9 +12,10 @@ from configs import spirograph
 
 def get_config():
     config = spirograph.get_config()
-    config.batch_size = 128
+    config.batch_size = 64
     config.num_epochs = None
-    config.num_steps = 1500
+    config.num_steps = 2000
+    config.model.name = "resnet10"
     config.model.width = 8
     config.transform.size = 16
     config.data.num_train = 20_000

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.signal
 
+from invclr_jax.models import trilinear
 from invclr_jax.models.conv import convolve
 from tests.reference import relative_error
 
@@ -110,3 +111,16 @@ def test_bfloat16():
     ]
     assert grads[0].dtype == jnp.bfloat16
     assert relative_error(*grads) < 2e-2
+
+
+@pytest.mark.parametrize(("cache", "length"), [(0, 1), (2 * 8 * 7 * 8 * 3, 2), (10**9, 6)])
+def test_kernel_gradients_of_parts_add_up(x64, monkeypatch, cache, length):
+    rng = np.random.default_rng(0)
+    x, w = (jnp.asarray(rng.normal(size=shape)) for shape in ((6, 7, 8, 3), (3, 3, 3, 2)))
+    monkeypatch.setattr(trilinear, "CACHE", cache)
+    found, expected = (
+        jax.grad(lambda w: jnp.sin(convolve(x, w, 1, method)).sum())(w)  # noqa: B023
+        for method in ("matmul", "xla")
+    )
+    assert trilinear._images_at_a_time(x, x[..., :2]) == length
+    assert relative_error(found, expected) < 1e-12
