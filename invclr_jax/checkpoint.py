@@ -183,7 +183,7 @@ def _checksum(tree: PyTree) -> int:
         array = np.ascontiguousarray(leaf)
         name = jax.tree_util.keystr(path, simple=True, separator=".")
         total = zlib.crc32(f"{name} {array.dtype} {array.shape}".encode(), total)
-        total = zlib.crc32(array.reshape(-1).view(np.uint8), total)
+        total = zlib.crc32(array.reshape(-1).view(np.uint8).data, total)
     return total
 
 

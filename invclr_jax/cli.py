@@ -1,11 +1,12 @@
 """What the command lines share: one-sentence errors and the compilation cache."""
 
+import contextlib
 import logging
 import os
 import pathlib
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NoReturn
 
 import jax
@@ -34,17 +35,18 @@ def run(main: Callable[..., int | None], max_arguments: int = 0) -> None:
         logging.getLogger("invclr_jax").setLevel(logging.INFO)
         if not flags.FLAGS["verbosity"].present:
             absl_logging.set_verbosity(absl_logging.FATAL)  # Orbax logs, then raises
-            _let_only_the_main_thread_speak()
         if _CACHE.value:
             cache = pathlib.Path(_CACHE.value).expanduser()
             jax.config.update("jax_compilation_cache_dir", str(cache))
-        try:
-            return main(*argv[1:])
-        except Exception as error:
-            sentence = _sentence(error)
-            if sentence is None or absl_logging.get_verbosity() >= absl_logging.DEBUG:
-                raise
-            _leave(sentence)
+        verbose = absl_logging.get_verbosity() >= absl_logging.DEBUG
+        with contextlib.nullcontext() if verbose else _quiet_background():
+            try:
+                return main(*argv[1:])
+            except Exception as error:
+                sentence = _sentence(error)
+                if sentence is None or verbose:
+                    raise
+                _leave(sentence)
 
     app.run(guarded)
 
@@ -76,16 +78,16 @@ def _leave(sentence: str) -> NoReturn:
     os._exit(1)
 
 
-def _let_only_the_main_thread_speak() -> None:
-    """Silences tracebacks of background threads: what fails there is raised again in front."""
-    show = sys.excepthook
-
-    def hook(kind, error, trace):
-        if threading.current_thread() is threading.main_thread():
-            show(kind, error, trace)
-
-    sys.excepthook = hook
-    threading.excepthook = lambda args: None
+@contextlib.contextmanager
+def _quiet_background() -> Iterator[None]:
+    """Silences what fails in the background and is printed there: it is raised again in front."""
+    hooks = sys.unraisablehook, threading.excepthook
+    sys.unraisablehook = lambda failure: None
+    threading.excepthook = lambda failure: None
+    try:
+        yield
+    finally:
+        sys.unraisablehook, threading.excepthook = hooks
 
 
 def whole_numbers(flag: str, values: list[str]) -> tuple[int, ...]:

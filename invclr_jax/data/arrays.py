@@ -1,7 +1,6 @@
 """A user's own pictures as arrays in an `.npz` file."""
 
 import pathlib
-import zipfile
 
 import numpy as np
 from jaxtyping import UInt8
@@ -38,21 +37,27 @@ def load_arrays(path: pathlib.Path) -> Dataset:
 
 def read_npz(path: pathlib.Path) -> dict[str, np.ndarray]:
     """All arrays of an `.npz` file; nothing in it is unpickled."""
-    try:
-        with path.open("rb") as file:
-            stored = np.load(file, allow_pickle=False)
-            if isinstance(stored, np.ndarray):
-                raise ValueError("it is a single .npy array")
-            arrays = {name: stored[name] for name in stored.files}
-            others = [name for name, array in arrays.items() if not isinstance(array, np.ndarray)]
-            if others:
-                raise ValueError(f"{others[0]} is not an array")
-            return arrays
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise ValueError(
-            f"{path} cannot be read as an .npz file of plain arrays ({error}): save uint8 images "
-            "and whole-number labels with np.savez; arrays of objects are never unpickled"
-        ) from None
+    with path.open("rb") as file:
+        try:
+            return _plain_arrays(np.load(file, allow_pickle=False))
+        # A damaged file can fail in any way, even by asking for more memory than there is.
+        except Exception as error:
+            reason = " ".join(str(error).split()) or type(error).__name__
+            raise ValueError(
+                f"{path} cannot be read as an .npz file of plain arrays ({reason}): save uint8 "
+                "images and whole-number labels with np.savez; arrays of objects are never "
+                "unpickled"
+            ) from None
+
+
+def _plain_arrays(stored: np.ndarray | np.lib.npyio.NpzFile) -> dict[str, np.ndarray]:
+    if isinstance(stored, np.ndarray):
+        raise ValueError("it is a single .npy array")
+    arrays = {name: stored[name] for name in stored.files}
+    others = [name for name, array in arrays.items() if not isinstance(array, np.ndarray)]
+    if others:
+        raise ValueError(f"{others[0]} is not an array")
+    return arrays
 
 
 def _array_split(arrays: dict[str, np.ndarray], part: str, path: pathlib.Path) -> Split:

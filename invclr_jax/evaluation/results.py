@@ -56,8 +56,7 @@ class Results:
     def _read(self) -> dict[str, Any]:
         try:
             record = json.loads(self._path.read_text())
-            if not isinstance(record["protocols"], dict):
-                raise TypeError("protocols is not a table")
+            _check_protocols(record["protocols"])
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(
                 f"{self._path} is not a result file ({error}): move it away to start anew"
@@ -85,6 +84,14 @@ class Results:
         temporary = self._path.with_suffix(".tmp")
         temporary.write_text(json.dumps(self._record, indent=1, sort_keys=True) + "\n")
         os.replace(temporary, self._path)
+
+
+def _check_protocols(protocols: Any) -> None:
+    """Raises TypeError or KeyError on anything but options and numbers for each protocol."""
+    for name, known in dict.items(protocols):
+        values = dict.values(known["metrics"])
+        if not isinstance(known["options"], dict) or not all(type(v) is float for v in values):
+            raise TypeError(f"{name} is without options or metrics")
 
 
 def table(metrics: Mapping[str, float]) -> str:

@@ -1,0 +1,115 @@
+"""Runs that are killed or asked to stop at random moments, and runs that are not."""
+
+import json
+import pathlib
+import shutil
+import signal
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from experiments.reliability import tiny
+
+STEPS = 100
+
+
+def killed(folder: pathlib.Path, kills: int = 20, seed: int = 0) -> dict:
+    """SIGKILL at random moments of starting, stepping and checkpointing, then one more start.
+
+    A run that ends before its next kill is compared and a new one begun, until there have been
+    enough kills. Each start must go on from the newest checkpoint that is whole.
+    """
+    rng, workdir = np.random.default_rng(seed), folder / "killed"
+    expected = tiny.finish(folder / "undisturbed", num_steps=STEPS)
+    figures = {"tried": 0, "survived": 0, "lost": 0, "while_checkpointing": 0, "wrong_resumes": 0}
+    at_stake = 0
+    while figures["tried"] < kills:
+        moment = MOMENTS[figures["tried"] % len(MOMENTS)]
+        newest = tiny.whole(workdir)[-1:]
+        job = tiny.start(workdir, num_steps=STEPS)
+        moment(job, workdir, rng)
+        hit = job.running()
+        job.process.kill()
+        job.code()
+        figures["tried"] += hit
+        at_stake += hit
+        figures["while_checkpointing"] += hit and bool(tiny.torn(workdir))
+        figures["wrong_resumes"] += not _resumed(job, newest)
+        if not hit or figures["tried"] == kills:
+            kept = tiny.same_bits(tiny.finish(workdir, num_steps=STEPS), expected)
+            figures["survived" if kept else "lost"] += at_stake
+            figures["left_unfinished"] = len(tiny.torn(workdir))
+            shutil.rmtree(workdir)
+            at_stake = 0
+    return figures
+
+
+def _resumed(job: tiny.Job, newest: list[int]) -> bool:
+    """Whether a start, if it got so far, went on from the newest whole checkpoint."""
+    said = job.said()
+    if "step" not in said:
+        return True
+    return (f"going on from step {newest[0]}\n" if newest else "step 3/") in said
+
+
+def _starting(job: tiny.Job, workdir: pathlib.Path, rng: np.random.Generator) -> None:
+    time.sleep(rng.uniform(0, 8))
+
+
+def _stepping(job: tiny.Job, workdir: pathlib.Path, rng: np.random.Generator) -> None:
+    job.wait_until_it_says("images/s")
+    time.sleep(rng.uniform(0, 1))
+
+
+def _checkpointing(job: tiny.Job, workdir: pathlib.Path, rng: np.random.Generator) -> None:
+    job.wait_until_it_says("images/s")
+    time.sleep(rng.uniform(0, 0.5))
+    while job.running() and not tiny.torn(workdir):
+        time.sleep(0.0005)
+    time.sleep(rng.uniform(0, 0.02))
+
+
+MOMENTS: tuple[Callable, ...] = (_checkpointing, _stepping, _checkpointing, _stepping, _starting)
+
+
+def preempted(folder: pathlib.Path, times: int = 5, seed: int = 0) -> dict:
+    """SIGTERM at random steps: the run saves, leaves with code 143, and goes on to the same end."""
+    rng, workdir = np.random.default_rng(seed), folder / "preempted"
+    expected = tiny.finish(folder / "undisturbed", num_steps=STEPS)
+    seconds, clean = [], 0
+    for _ in range(times):
+        job = tiny.start(workdir, num_steps=STEPS)
+        _stepping(job, workdir, rng)
+        begin = time.monotonic()
+        job.process.send_signal(signal.SIGTERM)
+        code = job.code()
+        seconds.append(round(time.monotonic() - begin, 2))
+        saved = f"stopped by signal 15; step {tiny.whole(workdir)[-1]} is saved"
+        clean += code == 128 + signal.SIGTERM and saved in job.said()
+    survived = clean if tiny.same_bits(tiny.finish(workdir, num_steps=STEPS), expected) else 0
+    return {
+        "tried": times,
+        "survived": survived,
+        "lost": times - survived,
+        "slowest_seconds_from_signal_to_exit": max(seconds),
+    }
+
+
+def determinism(folder: pathlib.Path, times: int = 2) -> dict:
+    """The same seed again: the same final bits, the same metrics."""
+    expected = tiny.finish(folder / "undisturbed", num_steps=STEPS)
+    metrics = _metrics(folder / "undisturbed")
+    survived = 0
+    for i in range(times):
+        again = folder / f"again{i}"
+        same = tiny.same_bits(tiny.finish(again, num_steps=STEPS), expected)
+        survived += same and _metrics(again) == metrics
+    return {"tried": times, "survived": survived, "lost": times - survived}
+
+
+def _metrics(workdir: pathlib.Path) -> list[dict]:
+    """Logged metrics without the speed."""
+    lines = (workdir / "metrics.jsonl").read_text().splitlines()
+    records = [json.loads(line) for line in lines]
+    return [{k: v for k, v in record.items() if k != "images_per_second"} for record in records]

@@ -1,0 +1,136 @@
+"""`docs/reliability.md` from the figures in `docs/reliability.json`."""
+
+from collections.abc import Callable, Mapping
+
+INTRODUCTION = """\
+# Reliability
+
+Faults tried on real training processes by `python -m experiments.reliability` (`--only=killed,…`
+for some of them), which wrote this page and the figures beside it, `reliability.json`. The runs are
+tiny (ResNet10 with 4 base channels, 8×8 Spirographs, a checkpoint every three steps), so that most
+of their life is what is dangerous: starting, saving and ending. `make test-slow` tries every family
+in small numbers.
+
+A fault is survived if the run ends as if it had not happened, to the bit unless the section says
+otherwise; or, where a run has to stop, if it stops with a sentence and loses nothing.
+
+| Faults | Tried | Survived | Lost | Made by |
+|---|---|---|---|---|
+"""
+
+
+def page(families: Mapping[str, Mapping]) -> str:
+    """The whole page.
+
+    Args:
+      families: family -> `figures` and where they come from, as the JSON file holds them.
+    """
+    rows, sections = [], []
+    for name, (title, explain) in SECTIONS.items():
+        if name not in families:
+            continue
+        record, figures = families[name], families[name]["figures"]
+        rows.append(
+            f"| [{title}](#{title.lower().replace(' ', '-')}) | {figures['tried']} | "
+            f"{figures['survived']} | {figures['lost']} | {record['code_version']} |\n"
+        )
+        sections.append(f"\n## {title}\n\n{explain(figures)}\n")
+    return INTRODUCTION + "".join(rows) + "".join(sections)
+
+
+def _killed(f: Mapping) -> str:
+    return f"""\
+SIGKILL at {f["tried"]} random moments: while starting, while stepping, and while a checkpoint was
+being written ({f["while_checkpointing"]} of them left an unfinished one behind). Each next start
+has to go on from the newest whole checkpoint ({f["wrong_resumes"]} did not), the final state has to
+have the bits of a run that was left alone, and unfinished checkpoints have to be gone at the end
+({f["left_unfinished"]} were left)."""
+
+
+def _preempted(f: Mapping) -> str:
+    return f"""\
+SIGTERM at {f["tried"]} random steps: the run saves the step it is at, leaves with code 143
+(128 + 15) and goes on to the same bits. From signal to exit it took at most
+{f["slowest_seconds_from_signal_to_exit"]:.1f} s. A signal that comes while the first step is being
+compiled waits for the compiler; one that comes before that ends the run at once, with nothing to
+save."""
+
+
+def _disk(f: Mapping) -> str:
+    outcomes = "\n".join(f"- {name}: {outcome}" for name, outcome in f["faults"].items())
+    return f"""\
+A run that has checkpoints goes on where it cannot write. It has to stop with code 1 and a sentence,
+without a traceback; the checkpoints from before have to keep their bits; once there is room, the
+same command has to end with the bits of a run that was left alone.
+
+{outcomes}
+
+A full disk is a small file system in memory and is tried where the user may mount one."""
+
+
+def _damage(f: Mapping) -> str:
+    return f"""\
+Every file of a checkpoint in turn missing, cut in half, empty, with a bit flipped, swapped with
+another; parts and whole checkpoints swapped with those of another step. {f["refused"]} of
+{f["tried"]} were refused with a sentence, {f["intact"]} gave what was saved all the same (files
+that reading does not need). Training passes over a damaged checkpoint with a warning and goes on
+from the one before."""
+
+
+def _devices(f: Mapping) -> str:
+    counts = " → ".join(map(str, f["counts"]))
+    return f"""\
+{counts} devices, changed after steps 7 and 14 of 20, against one device throughout. In float64 the
+largest difference is {f["difference_float64"]:.1e} of the array's largest entry (1e-9 is allowed).
+In float32 the number of devices changes the order of sums, and training carries the difference on:
+{f["difference_float32"]:.1e} after 20 steps on {f["counts"][0]} devices. Same bits are promised for
+the same number of devices only."""
+
+
+def _determinism(f: Mapping) -> str:
+    return f"""\
+The same seed on the same machine, {f["tried"]} times more: same final bits, same logged metrics."""
+
+
+def _processes(f: Mapping) -> str:
+    equal = ", ".join(
+        f"{difference:.1e} with {count}"
+        for count, difference in f["difference_from_one_process"].items()
+    )
+    kills = "\n".join(
+        f"- process {kill['killed']} of {kill['processes']} killed: the others ended "
+        f"{'with an error' if kill['ended_with_an_error'] else 'WITHOUT an error'} after "
+        f"{kill['seconds_until_all_had_ended']:.1f} s; after a restart the difference at the end "
+        f"is {kill['difference']:.1e}"
+        for kill in f["killed"]
+    )
+    return f"""\
+Four devices in several processes over `jax.distributed` on the loopback, against one process, in
+float64: the largest difference is {equal} processes (1e-9 is allowed).
+
+{kills}
+- SIGTERM to one process: all saved the same step and left with codes
+{" and ".join(map(str, f["stopped"]["codes"]))}; after a restart the difference at the end is
+{f["stopped"]["difference"]:.1e}"""
+
+
+def _soak(f: Mapping) -> str:
+    memory, files = f["memory_mb_first_and_last"], f["open_files_first_and_last"]
+    return f"""\
+{f["minutes"]:.0f} minutes, {f["steps"]} steps, {f["checkpoints"]} checkpoints. Leaving out the
+first fifth, resident memory went from {memory[0]:.0f} to {memory[1]:.0f} MB (slope
+{f["memory_mb_per_hour"]:.1f} MB an hour over {f["looks"]} looks) and open files from {files[0]} to
+{files[1]} (slope {f["open_files_per_hour"]:.1f} an hour, never more than
+{f["open_files_largest"]})."""
+
+
+SECTIONS: dict[str, tuple[str, Callable[[Mapping], str]]] = {
+    "killed": ("Killed at any moment", _killed),
+    "preempted": ("Preempted", _preempted),
+    "disk": ("Disk full or read-only", _disk),
+    "damage": ("Damaged checkpoints", _damage),
+    "devices": ("Other numbers of devices", _devices),
+    "determinism": ("Same seed again", _determinism),
+    "processes": ("Several processes", _processes),
+    "soak": ("A soak", _soak),
+}

@@ -1,0 +1,87 @@
+"""The faults of `experiments.reliability` on real processes, in small numbers."""
+
+import json
+
+import pytest
+
+from experiments.reliability import __main__ as command
+from experiments.reliability import damage, devices, disk, killed, processes, report, soak
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Shared, so that one family's compiled programs serve the next."""
+    return tmp_path_factory.mktemp("faults")
+
+
+# Orbax leaves reads under way when one of them fails; they complain when they are collected.
+@pytest.mark.filterwarnings(
+    "ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning"
+)
+def test_no_damage_to_a_checkpoint_goes_unseen(tmp_path):
+    figures = damage.damage(tmp_path)
+    assert figures["failures"] == []
+    assert figures["refused"] > 40
+    assert figures["intact"] > 20
+
+
+@pytest.mark.slow
+def test_killed_runs_end_with_the_same_bits(folder):
+    figures = killed.killed(folder, kills=5)
+    assert (figures["tried"], figures["survived"]) == (5, 5)
+    assert figures["while_checkpointing"] > 0, "no kill hit a checkpoint being written"
+    assert figures["wrong_resumes"] == figures["left_unfinished"] == 0
+
+
+@pytest.mark.slow
+def test_preempted_runs_save_and_go_on(folder):
+    assert killed.preempted(folder, times=2)["survived"] == 2
+
+
+@pytest.mark.slow
+def test_the_same_seed_gives_the_same_bits(folder):
+    assert killed.determinism(folder, times=1)["survived"] == 1
+
+
+@pytest.mark.slow
+def test_a_disk_that_takes_nothing_loses_nothing(folder):
+    figures = disk.disk(folder)
+    assert figures["lost"] == 0, figures
+    assert {"read-only workdir", "file size limit"} <= figures["faults"].keys()
+
+
+@pytest.mark.slow
+def test_other_numbers_of_devices_continue_the_trajectory(folder):
+    figures = devices.devices(folder)
+    assert figures["survived"] == 1, figures
+    assert figures["difference_float32"] > figures["difference_float64"] > 0
+
+
+@pytest.mark.slow
+def test_a_lost_process_ends_the_job_and_a_restart_resumes(folder):
+    figures = processes.processes(folder, victims=((2, 1),))
+    assert figures["lost"] == 0, figures
+
+
+@pytest.mark.slow
+def test_a_soak_measures_memory_and_files(folder):
+    figures = soak.soak(folder, minutes=0.5, every=1.0)
+    assert figures["survived"] == 1
+    assert figures["checkpoints"] > 3
+    assert figures["open_files_largest"] < 100
+
+
+def test_the_page_is_made_of_the_figures(tmp_path):
+    out = tmp_path / "page.md"
+    figures = {"tried": 987, "survived": 986, "lost": 1}
+    for name in ("determinism", "preempted"):
+        record = figures | {"slowest_seconds_from_signal_to_exit": 3.21}
+        command._write(out, name, {"figures": record, "code_version": "v1"})
+    text = out.read_text()
+    assert "| 987 | 986 | 1 | v1 |" in text
+    assert "at most\n3.2 s" in text
+    assert "## Same seed again" in text
+    assert json.loads(out.with_suffix(".json").read_text())["determinism"]["figures"] == record
+    assert set(report.SECTIONS) == {
+        *("killed", "preempted", "disk", "damage", "devices", "determinism", "processes", "soak")
+    }
