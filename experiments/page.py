@@ -13,16 +13,10 @@ matplotlib.use("Agg")
 
 from matplotlib.figure import Figure
 
-STYLE = """
-:root { color-scheme: light dark; --line: #8884; --soft: #8882; }
-body { font: 16px/1.55 system-ui, sans-serif; max-width: 60rem; margin: 0 auto; padding: 1rem; }
-h1 { font-size: 1.7rem; line-height: 1.2; } h2 { margin-top: 2.2rem; font-size: 1.25rem; }
-img { max-width: 100%; height: auto; background: #fff; border-radius: 6px; }
-.wide { overflow-x: auto; } table { border-collapse: collapse; width: 100%; }
-th, td { padding: .35rem .6rem; text-align: right; border-bottom: 1px solid var(--line); }
-th:first-child, td:first-child { text-align: left; } thead { background: var(--soft); }
-code { background: var(--soft); padding: .1em .3em; border-radius: 4px; }
-"""
+from experiments.style import STYLE
+
+Cell = str | tuple[str, bool]
+"""Text, or text and whether it is its column's best."""
 
 
 class Page:
@@ -34,48 +28,124 @@ class Page:
 
     def __init__(self, title: str):
         self._title, self._parts = title, [f"<h1>{html.escape(title)}</h1>"]
+        self._contents: list[tuple[str, str]] = []
 
-    def heading(self, text: str) -> None:
-        """Starts a section."""
-        self._parts.append(f"<h2>{html.escape(text)}</h2>")
+    def heading(self, text: str, anchor: str = "", short: str = "") -> None:
+        """Starts a section.
 
-    def text(self, sentences: str) -> None:
-        """Adds a paragraph."""
-        self._parts.append(f"<p>{html.escape(sentences)}</p>")
+        Args:
+          text: the heading.
+          anchor: its address within the page.
+          short: its name in the bar of contents; none if empty.
+        """
+        self._parts.append(f'<h2 id="{html.escape(anchor, quote=True)}">{html.escape(text)}</h2>')
+        if short:
+            self._contents.append((anchor, short))
 
-    def table(self, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        """Adds a table; the first column names the rows."""
-        head = "".join(f"<th>{html.escape(cell)}</th>" for cell in header)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>"
-            for row in rows
+    def text(self, sentences: str, kind: str = "") -> None:
+        """Adds a paragraph; `kind` is a class of the style sheet."""
+        self._parts.append(f'<p class="{kind}">{html.escape(sentences)}</p>')
+
+    def cards(self, values: Mapping[str, str]) -> None:
+        """Adds a row of numbers, each with what it is."""
+        cards = (
+            f"<div><b>{html.escape(value)}</b><span>{html.escape(name)}</span></div>"
+            for name, value in values.items()
         )
-        self._parts.append(
+        self._parts.append(f'<div class="cards">{"".join(cards)}</div>')
+
+    def table(
+        self,
+        header: Sequence[str],
+        rows: Sequence[Sequence[Cell]],
+        *,
+        title: str = "",
+        folded: bool = False,
+    ) -> None:
+        """Adds a table; the first column names the rows.
+
+        Args:
+          header: headings.
+          rows: cells; a row whose name begins with “paper” is tinted.
+          title: shown above.
+          folded: whether it opens only when its title is clicked.
+        """
+        head = "".join(f"<th>{html.escape(cell)}</th>" for cell in header)
+        body = "".join(map(_row, rows))
+        table = (
             f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody>'
             "</table></div>"
         )
+        if title:
+            state = "" if folded else " open"
+            table = f"<details{state}><summary>{html.escape(title)}</summary>{table}</details>"
+        self._parts.append(table)
 
     def figure(self, figure: Figure, description: str) -> None:
         """Adds a plot."""
-        buffer = io.BytesIO()
-        figure.savefig(buffer, format="png", dpi=110, bbox_inches="tight")
-        data = base64.b64encode(buffer.getvalue()).decode()
-        alt = html.escape(description, quote=True)
-        self._parts.append(f'<img alt="{alt}" src="data:image/png;base64,{data}">')
+        self.picture(_png(figure, dpi=110), "png", description)
+
+    def panels(self, figures: Sequence[Figure], description: str) -> None:
+        """Adds plots, as many beside each other as the window is wide."""
+        images = (_image(_png(figure, dpi=150), "png", description) for figure in figures)
+        self._parts.append(f'<div class="panels">{"".join(images)}</div>')
+
+    def picture(self, data: bytes, kind: str, description: str, still: bytes = b"") -> None:
+        """Adds an image file.
+
+        Args:
+          data: its contents.
+          kind: `png` or `webp`.
+          description: for those who cannot see it.
+          still: a PNG in place of an animation, for those who want no motion.
+        """
+        image = _image(data, kind, description)
+        if still:
+            source = f'srcset="{_address(still, "png")}"'
+            media = 'media="(prefers-reduced-motion: reduce)"'
+            image = f"<picture><source {media} {source}>{image}</picture>"
+        self._parts.append(image)
 
     def write(self, path: pathlib.Path) -> None:
         """Writes the page under a temporary name and renames it."""
         path.parent.mkdir(parents=True, exist_ok=True)
+        links = "".join(f'<a href="#{at}">{html.escape(to)}</a>' for at, to in self._contents)
         page = (
             '<!doctype html><html lang="en"><head><meta charset="utf-8">'
             '<meta name="viewport" content="width=device-width, initial-scale=1">'
             f"<title>{html.escape(self._title)}</title><style>{STYLE}</style></head><body>"
+            + (f"<nav>{links}</nav>" if links else "")
+            + "<main>"
             + "\n".join(self._parts)
-            + "</body></html>\n"
+            + "</main></body></html>\n"
         )
         temporary = path.with_suffix(".tmp")
         temporary.write_text(page)
         os.replace(temporary, path)
+
+
+def _row(cells: Sequence[Cell]) -> str:
+    pairs = [(cell, False) if isinstance(cell, str) else cell for cell in cells]
+    kind = ' class="paper"' if pairs[0][0].startswith("paper") else ""
+    inner = "".join(
+        f"<td>{f'<b>{html.escape(text)}</b>' if best else html.escape(text)}</td>"
+        for text, best in pairs
+    )
+    return f"<tr{kind}>{inner}</tr>"
+
+
+def _png(figure: Figure, dpi: int) -> bytes:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=dpi, bbox_inches="tight")
+    return buffer.getvalue()
+
+
+def _address(data: bytes, kind: str) -> str:
+    return f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
+
+
+def _image(data: bytes, kind: str, description: str) -> str:
+    return f'<img alt="{html.escape(description, quote=True)}" src="{_address(data, kind)}">'
 
 
 def number(value: float) -> str:

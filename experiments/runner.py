@@ -152,8 +152,9 @@ def _evaluate(run: Run, seed: int, folder: pathlib.Path, dataset: Dataset, optio
     results = Results(folder / "results.json", config=encoder.config, step=encoder.step, seed=seed)
     metrics: dict[str, float] = {}
     names = list(protocol_names(run))
+    start = time.perf_counter()
     for name, found in protocols.evaluate(context, names, results, options):
-        print(f"  evaluated {name}", flush=True)
+        print(f"  evaluated {name}, {time.perf_counter() - start:.0f} s", flush=True)
         metrics |= found if isinstance(found, dict) else {}
     return {name: _rounded(value) for name, value in metrics.items()}
 

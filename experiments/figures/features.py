@@ -75,7 +75,7 @@ def _scatter(axis, records: Records, x: Metric, y: Metric, xlabel: str, ylabel: 
         if name != "none":
             axis.annotate(name.split("-")[-1], (one.mean, other.mean), fontsize=7, alpha=0.7)
         named.add(form)
-    axis.set(xlabel=xlabel, ylabel=ylabel, xscale="log")
+    axis.set(xlabel=xlabel, ylabel=ylabel, xscale="log", title=f"{ylabel} by {xlabel}")
     if "explained" not in ylabel:
         axis.set_yscale("log")
 

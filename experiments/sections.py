@@ -1,0 +1,100 @@
+"""One page with every result: plots, tables, the paper's numbers, pictures of the data.
+
+python -m experiments.report --results=experiments/results --out=report.html
+"""
+
+import pathlib
+
+from experiments import pictures, records
+from experiments.experiment import Experiment
+from experiments.figures import EXPERIMENTS
+from experiments.page import Page
+from experiments.plots import compose, label
+from experiments.runs import SCALES, parse
+
+TITLE = "Does the penalty make representations invariant?"
+INTRODUCTION = (
+    "A contrastive encoder should find what a picture shows and ignore how it was taken. Foster, "
+    "Pukdee and Rainforth (ICLR 2021) add a penalty on the derivative of the representation in "
+    "the parameters alpha of the transformation, and average representations over M "
+    "transformations at test time. This page has every table and figure of their paper, measured "
+    "anew, and some questions of our own. Numbers are the mean over seeds ± one standard error; "
+    "the best of a column is bold; tinted rows are the paper's."
+)
+MANY_ROWS = 9
+
+
+def section(page: Page, name: str, experiment: Experiment, found: records.Records) -> None:
+    """One experiment: its text, plots and tables, and what has not been run."""
+    tables, panels = experiment.tables(found), experiment.panels(found)
+    if not tables and not panels:
+        return
+    page.heading(experiment.title, f"{found.scale}-{name}", experiment.title.partition(":")[0])
+    page.text(experiment.text)
+    if panels:
+        page.panels([compose([panel]) for panel in panels], experiment.title)
+    for table in tables:
+        folded = bool(panels) and len(table.rows) > MANY_ROWS
+        page.table(table.header, table.marked(), title=table.title, folded=folded)
+    missing = [run for text in experiment.runs(found.scale) if not _made(found, run := text)]
+    if missing:
+        page.text(f"Not run yet: {', '.join(missing)}.", "note")
+
+
+def _made(found: records.Records, text: str) -> bool:
+    run = parse(text, found.scale)
+    return bool(found.of(run.dataset, run.name))
+
+
+def summary(page: Page, found: records.Records) -> None:
+    """How much was run, on what."""
+    seconds = sum(record["seconds"]["train"] for record in found)
+    steps = sum(record["training"]["step"][-1] for record in found)
+    seeds = {record["seed"] for record in found}
+    names = {(record["dataset"], record["name"]) for record in found}
+    page.cards(
+        {
+            "training runs": str(len(found)),
+            "kinds of run": str(len(names)),
+            "seeds": str(len(seeds)),
+            "steps in all": f"{steps:,.0f}",
+            "hours of training": f"{seconds / 3600:.1f}",
+        }
+    )
+    hardware = sorted({record["hardware"] for record in found})
+    code = sorted({record["code"]["trained"] for record in found})
+    page.text(f"Hardware: {'; '.join(hardware)}. Code: {', '.join(code)}.", "note")
+
+
+def sizes(page: Page, found: records.Records) -> None:
+    """What was trained: one row for each data set."""
+    rows = []
+    for data in dict.fromkeys(record["dataset"] for record in found):
+        config = next(record["config"] for record in found if record["dataset"] == data)
+        model, size = config["model"], config["transform"]["size"] or 32
+        runs = ", ".join(label(name) for name in found.names(data))
+        step = next(r["training"]["step"][-1] for r in found if r["dataset"] == data)
+        encoder = f"{model['name']}, {model['width']} base channels"
+        rows.append([data, encoder, f"{size}×{size}", str(config["batch_size"]), f"{step:g}", runs])
+    header = ["data", "encoder", "pictures", "batch", "steps", "runs"]
+    page.table(header, rows, title="What was trained", folded=True)
+
+
+def build(results: pathlib.Path) -> Page:
+    """The page of all records under a folder."""
+    page = Page(TITLE)
+    page.picture(*pictures.animation(), still=pictures.still())
+    page.text(INTRODUCTION)
+    page.heading("The pictures", "pictures", "Pictures")
+    page.text(pictures.TEXT)
+    page.panels(pictures.gallery(), "Spirograph samples")
+    scales = [found for scale in SCALES if len(found := records.load(results, scale))]
+    if not scales:
+        raise ValueError(f"{results} holds no records: python -m experiments.run makes them")
+    for found in scales:
+        page.heading(f"The scale {found.scale}", f"scale-{found.scale}", f"Scale {found.scale}")
+        summary(page, found)
+        sizes(page, found)
+        for name, experiment in EXPERIMENTS.items():
+            section(page, name, experiment, found)
+    return page
