@@ -34,6 +34,14 @@ def test_encoder_comes_back_as_it_was(spirograph):
     jax.tree.map(np.testing.assert_array_equal, encoder.variables, dict(variables))
 
 
+@pytest.mark.parametrize("n", [1, 33, 96])
+def test_any_number_of_inputs_is_encoded_in_order(spirograph, n):
+    encoder = load_encoder(spirograph[0])
+    inputs = np.random.default_rng(0).random((n, 8, 8, 3), np.float32)
+    expected = encoder.module.apply(encoder.variables, inputs)
+    np.testing.assert_allclose(encoder.encode_inputs(inputs), expected, rtol=1e-5, atol=1e-6)
+
+
 def test_encode_normalises_pictures_itself(pictures):
     workdir, dataset, variables = pictures
     encoder, images = load_encoder(workdir), dataset.test.images[:5]

@@ -1,4 +1,4 @@
-"""A run's folder with a fresh, untrained ResNet18, made without training."""
+"""A run's folder with a fresh, untrained ResNet10, made without training."""
 
 import jax
 import numpy as np
@@ -13,7 +13,7 @@ from invclr_jax.training.loop import describe_data
 
 def tiny_config(name="spirograph", **overrides):
     config = configuration.default_config()
-    config.data.name, config.model.name, config.model.width = name, "resnet18", 4
+    config.data.name, config.model.name, config.model.width = name, "resnet10", 4
     config.transform.size, config.batch_size, config.num_steps = 8, 16, 4
     config.data.num_train, config.data.num_test = 96, 48
     config.update_from_flattened_dict(overrides)

@@ -133,15 +133,21 @@ def param_dtype(config: ml_collections.ConfigDict) -> jnp.dtype:
     return jnp.dtype("float64" if config.model.dtype == "float64" else "float32")
 
 
+def quick_jit(function):
+    """Compiled without optimisation on CPUs: for programs that run once."""
+    options = {"xla_backend_optimization_level": 0} if jax.default_backend() == "cpu" else None
+    return jax.jit(function, compiler_options=options)
+
+
 def init_network(learner: Learner, key: PRNGKeyArray) -> tuple[PyTree, PyTree]:
     """Fresh parameters and running statistics of encoder and head."""
     encoder_key, head_key = jax.random.split(key)
     dtype = param_dtype(learner.config)
     size = learner.config.transform.size
     images = jnp.zeros((2, size, size, 3), dtype)
-    encoder = jax.jit(learner.encoder.init)(encoder_key, images)
+    encoder = quick_jit(learner.encoder.init)(encoder_key, images)
     z = jnp.zeros((2, learner.encoder.representation_dim), dtype)
-    head = jax.jit(learner.head.init)(head_key, z)
+    head = quick_jit(learner.head.init)(head_key, z)
     cast = lambda tree: jax.tree.map(lambda leaf: leaf.astype(dtype), tree)  # noqa: E731
     params = cast({"encoder": encoder["params"], "head": head["params"]})
     batch_stats = cast(
