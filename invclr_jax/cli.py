@@ -13,6 +13,8 @@ import jax
 from absl import app, flags
 from absl import logging as absl_logging
 
+from invclr_jax import config as configuration
+
 _CACHE = flags.DEFINE_string(
     "compilation_cache",
     "~/.cache/invclr_jax",
@@ -48,7 +50,20 @@ def run(main: Callable[..., int | None], max_arguments: int = 0) -> None:
                     raise
                 _leave(sentence)
 
-    app.run(guarded)
+    app.run(guarded, flags_parser=_parse)
+
+
+def _parse(argv: list[str]) -> list[str]:
+    """Parses flags; a config key that does not exist gets a sentence too."""
+    try:
+        return app.parse_flags_with_usage(argv)
+    except (AttributeError, KeyError):  # what ml_collections raises then
+        known = configuration.flatten(configuration.default_config())
+        given = [word.removeprefix("--config.") for word in argv if word.startswith("--config.")]
+        for key in (word.partition("=")[0] for word in given):
+            if key not in known:
+                _leave(f"unknown config key {key!r}: {configuration.nearest(key, known)}")
+        raise
 
 
 def _sentence(error: Exception) -> str | None:

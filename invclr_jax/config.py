@@ -8,6 +8,7 @@ compiles.
 import difflib
 import json
 import pathlib
+from collections.abc import Mapping
 from typing import Any
 
 import ml_collections
@@ -163,7 +164,7 @@ def from_dict(values: dict[str, Any]) -> ml_collections.ConfigDict:
     config, known = default_config(), flatten(default_config())
     for key, value in flatten(values).items():
         if key not in known:
-            raise ValueError(f"unknown config key {key!r}: {_nearest(key, known)}")
+            raise ValueError(f"unknown config key {key!r}: {nearest(key, known)}")
         try:
             _set(config, key, tuple(value) if isinstance(value, list) else value)
         except (TypeError, ValueError) as error:
@@ -209,7 +210,8 @@ def _set(config, key: str, value) -> None:
     config[last] = value
 
 
-def _nearest(key: str, known: dict) -> str:
+def nearest(key: str, known: Mapping[str, Any]) -> str:
+    """A hint for a key that is not among the known ones."""
     close = difflib.get_close_matches(key, known, n=1)
     return f"did you mean {close[0]!r}?" if close else f"the keys are {', '.join(sorted(known))}"
 
@@ -270,6 +272,10 @@ _LIMITS = {
         ("moco.momentum", "transform.jitter_probability", "transform.grey_probability"),
     ),
     "a number from 0 to below 1": (lambda v: 0 <= v < 1, ("optimizer.momentum",)),
+    "three finite numbers": (
+        lambda v: len(v) == 3 and all(isinstance(x, int | float) and abs(x) < 1e9 for x in v),
+        ("transform.mean", "transform.std"),
+    ),
 }
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from experiments.reliability import tiny
 
-STEPS = 100
+STEPS = 200
 
 
 def killed(folder: pathlib.Path, kills: int = 20, seed: int = 0) -> dict:
@@ -37,7 +37,7 @@ def killed(folder: pathlib.Path, kills: int = 20, seed: int = 0) -> dict:
         figures["while_checkpointing"] += hit and bool(tiny.torn(workdir))
         figures["wrong_resumes"] += not _resumed(job, newest)
         if not hit or figures["tried"] == kills:
-            kept = tiny.same_bits(tiny.finish(workdir, num_steps=STEPS), expected)
+            kept = tiny.ends_like(expected, workdir, num_steps=STEPS)
             figures["survived" if kept else "lost"] += at_stake
             figures["left_unfinished"] = len(tiny.torn(workdir))
             shutil.rmtree(workdir)
@@ -75,10 +75,11 @@ MOMENTS: tuple[Callable, ...] = (_checkpointing, _stepping, _checkpointing, _ste
 
 def preempted(folder: pathlib.Path, times: int = 5, seed: int = 0) -> dict:
     """SIGTERM at random steps: the run saves, leaves with code 143, and goes on to the same end."""
-    rng, workdir = np.random.default_rng(seed), folder / "preempted"
+    rng = np.random.default_rng(seed)
     expected = tiny.finish(folder / "undisturbed", num_steps=STEPS)
-    seconds, clean = [], 0
-    for _ in range(times):
+    seconds, survived = [], 0
+    for i in range(times):
+        workdir = folder / f"preempted{i}"
         job = tiny.start(workdir, num_steps=STEPS)
         _stepping(job, workdir, rng)
         begin = time.monotonic()
@@ -86,8 +87,8 @@ def preempted(folder: pathlib.Path, times: int = 5, seed: int = 0) -> dict:
         code = job.code()
         seconds.append(round(time.monotonic() - begin, 2))
         saved = f"stopped by signal 15; step {tiny.whole(workdir)[-1]} is saved"
-        clean += code == 128 + signal.SIGTERM and saved in job.said()
-    survived = clean if tiny.same_bits(tiny.finish(workdir, num_steps=STEPS), expected) else 0
+        clean = code == 128 + signal.SIGTERM and saved in job.said()
+        survived += clean and tiny.ends_like(expected, workdir, num_steps=STEPS)
     return {
         "tried": times,
         "survived": survived,
@@ -103,7 +104,7 @@ def determinism(folder: pathlib.Path, times: int = 2) -> dict:
     survived = 0
     for i in range(times):
         again = folder / f"again{i}"
-        same = tiny.same_bits(tiny.finish(again, num_steps=STEPS), expected)
+        same = tiny.ends_like(expected, again, num_steps=STEPS)
         survived += same and _metrics(again) == metrics
     return {"tried": times, "survived": survived, "lost": times - survived}
 

@@ -114,6 +114,15 @@ def finish(workdir: pathlib.Path, **options) -> Arrays:
     return final(workdir)
 
 
+def ends_like(expected: Mapping[str, np.ndarray], workdir: pathlib.Path, **options) -> bool:
+    """Goes on to the end; whether that succeeds and gives the expected bits."""
+    try:
+        return same_bits(finish(workdir, **options), expected)
+    except RuntimeError as error:
+        print(error, flush=True)
+        return False
+
+
 def whole(workdir: pathlib.Path) -> list[int]:
     """Steps of the checkpoints that a run lists as whole."""
     return sorted(int(name) for name in _names(workdir / "checkpoints") if name.isdigit())
