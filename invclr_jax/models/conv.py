@@ -43,7 +43,10 @@ def convolve(
     if method == "xla":
         return trilinear.convolve_xla(x, kernel, stride)
     if kernel.shape[0] == 1:
-        return x[:, ::stride, ::stride] @ kernel[0, 0]
+        x = x[:, ::stride, ::stride]
+        # Of two matrices, so that the gradient in the kernel is one too: it is copied otherwise.
+        y = x.reshape(-1, x.shape[-1]) @ kernel[0, 0]
+        return y.reshape(*x.shape[:3], -1)
     if -(-x.shape[1] // stride) * -(-x.shape[2] // stride) <= FEW_OUTPUTS:
         return _convolve_dense(x, kernel, stride)
     return trilinear.convolve(x, kernel, stride)
