@@ -7,6 +7,8 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, PyTree
 
+from invclr_jax.training.stacking import by_shape
+
 RULES = ("optax", "torchlars")
 MASKS = ("none", "batch_norm_and_bias")
 
@@ -141,9 +143,10 @@ def make_optimizer(options, schedule: optax.Schedule) -> optax.GradientTransform
         "mask": decayed(options.mask),
     }
     if options.name == "sgd":
-        return sgd(schedule, **common)
+        return by_shape(sgd(schedule, **common))
     if options.name == "lars":
-        return lars(
-            schedule, trust_coefficient=options.trust_coefficient, rule=options.rule, **common
+        trust = options.trust_coefficient
+        return by_shape(
+            lars(schedule, trust_coefficient=trust, rule=options.rule, **common),
         )
     raise ValueError(f"unknown optimizer {options.name!r}: use lars or sgd")
