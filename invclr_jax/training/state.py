@@ -133,23 +133,15 @@ def param_dtype(config: ml_collections.ConfigDict) -> jnp.dtype:
     return jnp.dtype("float64" if config.model.dtype == "float64" else "float32")
 
 
-def quick_init(module: nn.Module, key: PRNGKeyArray, inputs: Array) -> PyTree:
-    """`module.init` compiled without optimisation on CPUs, as it runs once."""
-    # Inside another trace (`jax.eval_shape`) nothing is compiled and options are not allowed.
-    quick = jax.default_backend() == "cpu" and not isinstance(key, jax.core.Tracer)
-    options = {"xla_backend_optimization_level": 0} if quick else None
-    return jax.jit(module.init, compiler_options=options)(key, inputs)
-
-
 def init_network(learner: Learner, key: PRNGKeyArray) -> tuple[PyTree, PyTree]:
     """Fresh parameters and running statistics of encoder and head."""
     encoder_key, head_key = jax.random.split(key)
     dtype = param_dtype(learner.config)
     size = learner.config.transform.size
     images = jnp.zeros((2, size, size, 3), dtype)
-    encoder = quick_init(learner.encoder, encoder_key, images)
+    encoder = learner.encoder.init(encoder_key, images)
     z = jnp.zeros((2, learner.encoder.representation_dim), dtype)
-    head = quick_init(learner.head, head_key, z)
+    head = learner.head.init(head_key, z)
     cast = lambda tree: jax.tree.map(lambda leaf: leaf.astype(dtype), tree)  # noqa: E731
     params = cast({"encoder": encoder["params"], "head": head["params"]})
     batch_stats = cast(

@@ -21,7 +21,16 @@ def create_state(learner: Learner, num_outputs: int = 1) -> TrainState:
       learner: the run's fixed parts.
       num_outputs: of the online probe: classes, or numbers to regress.
     """
-    network_key, method_key = jax.random.split(run_key(learner), 2)
+    key = run_key(learner)
+    # Unoptimised on CPUs, as it runs once; within another trace options are not allowed.
+    quick = jax.default_backend() == "cpu" and not isinstance(key, jax.core.Tracer)
+    options = {"xla_backend_optimization_level": 0} if quick else None
+    create = functools.partial(_fresh_state, learner, num_outputs)
+    return jax.jit(create, compiler_options=options)(key)
+
+
+def _fresh_state(learner: Learner, num_outputs: int, key: PRNGKeyArray) -> TrainState:
+    network_key, method_key = jax.random.split(key)
     params, batch_stats = init_network(learner, network_key)
     method = METHODS[learner.config.method].init(learner, params, batch_stats, method_key)
     online = learner.config.online_probe.enabled

@@ -59,7 +59,7 @@ def step():
             }
         )
         learner = small_learner(config)
-        params, stats = init_network(learner, jax.random.key(1))
+        params, stats = jax.jit(partial(init_network, learner))(jax.random.key(1))
         opt_state = learner.tx.init(params)
         state = TrainState(0, params, stats, opt_state, {}, {})
         x, key = jnp.asarray(rows(n=N)["image"], float), jax.random.key(2)
