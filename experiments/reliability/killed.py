@@ -34,7 +34,8 @@ def killed(folder: pathlib.Path, kills: int = 20, seed: int = 0) -> dict:
         job.code()
         figures["tried"] += hit
         at_stake += hit
-        figures["while_checkpointing"] += hit and bool(tiny.torn(workdir))
+        # What an earlier kill left is gone by the first step.
+        figures["while_checkpointing"] += hit and _stepped(job) and bool(tiny.torn(workdir))
         figures["wrong_resumes"] += not _resumed(job, newest)
         if not hit or figures["tried"] == kills:
             kept = tiny.ends_like(expected, workdir, num_steps=STEPS)
@@ -47,10 +48,12 @@ def killed(folder: pathlib.Path, kills: int = 20, seed: int = 0) -> dict:
 
 def _resumed(job: tiny.Job, newest: list[int]) -> bool:
     """Whether a start, if it got so far, went on from the newest whole checkpoint."""
-    said = job.said()
-    if "step" not in said:
-        return True
-    return (f"going on from step {newest[0]}\n" if newest else "step 3/") in said
+    first = f"going on from step {newest[0]}\n" if newest else "step 3/"
+    return first in job.said() or not _stepped(job)
+
+
+def _stepped(job: tiny.Job) -> bool:
+    return "images/s" in job.said()
 
 
 def _starting(job: tiny.Job, workdir: pathlib.Path, rng: np.random.Generator) -> None:
@@ -58,16 +61,23 @@ def _starting(job: tiny.Job, workdir: pathlib.Path, rng: np.random.Generator) ->
 
 
 def _stepping(job: tiny.Job, workdir: pathlib.Path, rng: np.random.Generator) -> None:
-    job.wait_until_it_says("images/s")
-    time.sleep(rng.uniform(0, 1))
+    _wait_for_checkpoints(job, workdir, rng.integers(1, 5))
+    time.sleep(rng.uniform(0, 0.5))
 
 
 def _checkpointing(job: tiny.Job, workdir: pathlib.Path, rng: np.random.Generator) -> None:
-    job.wait_until_it_says("images/s")
-    time.sleep(rng.uniform(0, 0.5))
+    _wait_for_checkpoints(job, workdir, rng.integers(0, 5))
     while job.running() and not tiny.torn(workdir):
         time.sleep(0.0005)
     time.sleep(rng.uniform(0, 0.02))
+
+
+def _wait_for_checkpoints(job: tiny.Job, workdir: pathlib.Path, count: int) -> None:
+    """Returns when a start has saved so many checkpoints, or has ended."""
+    first = max(tiny.whole(workdir), default=0)
+    job.wait_until_it_says("images/s")
+    while job.running() and max(tiny.whole(workdir), default=0) < first + tiny.EVERY * count:
+        time.sleep(0.0005)
 
 
 MOMENTS: tuple[Callable, ...] = (_checkpointing, _stepping, _checkpointing, _stepping, _starting)
