@@ -3,6 +3,7 @@
 import base64
 import html
 import io
+import math
 import os
 import pathlib
 from collections.abc import Mapping, Sequence
@@ -12,11 +13,14 @@ import matplotlib
 matplotlib.use("Agg")
 
 from matplotlib.figure import Figure
+from PIL import Image
 
 from experiments.style import STYLE
 
 Cell = str | tuple[str, bool]
 """Text, or text and whether it is its column's best."""
+
+BETTER, WORSE = "42,157,79", "209,73,91"
 
 
 class Page:
@@ -61,6 +65,7 @@ class Page:
         *,
         title: str = "",
         folded: bool = False,
+        factors: Sequence[Sequence[float | None]] = (),
     ) -> None:
         """Adds a table; the first column names the rows.
 
@@ -69,9 +74,11 @@ class Page:
           rows: cells; a row whose name begins with “paper” is tinted.
           title: shown above.
           folded: whether it opens only when its title is clicked.
+          factors: for each cell a factor to colour it by, green below 1 and red above, or None.
         """
         head = "".join(f"<th>{html.escape(cell)}</th>" for cell in header)
-        body = "".join(map(_row, rows))
+        plain: Sequence[Sequence[float | None]] = [[None] * len(row) for row in rows]
+        body = "".join(map(_row, rows, factors or plain))
         table = (
             f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody>'
             "</table></div>"
@@ -83,7 +90,7 @@ class Page:
 
     def figure(self, figure: Figure, description: str) -> None:
         """Adds a plot."""
-        self.picture(_png(figure, dpi=110), "png", description)
+        self._parts.append(_image(_png(figure, dpi=110), "png", description))
 
     def panels(self, figures: Sequence[Figure], description: str) -> None:
         """Adds plots, as many beside each other as the window is wide."""
@@ -91,7 +98,7 @@ class Page:
         self._parts.append(f'<div class="panels">{"".join(images)}</div>')
 
     def picture(self, data: bytes, kind: str, description: str, still: bytes = b"") -> None:
-        """Adds an image file.
+        """Adds an image file, as wide as the page.
 
         Args:
           data: its contents.
@@ -99,7 +106,7 @@ class Page:
           description: for those who cannot see it.
           still: a PNG in place of an animation, for those who want no motion.
         """
-        image = _image(data, kind, description)
+        image = _image(data, kind, description, "hero")
         if still:
             source = f'srcset="{_address(still, "png")}"'
             media = 'media="(prefers-reduced-motion: reduce)"'
@@ -124,28 +131,39 @@ class Page:
         os.replace(temporary, path)
 
 
-def _row(cells: Sequence[Cell]) -> str:
+def _row(cells: Sequence[Cell], factors: Sequence[float | None]) -> str:
     pairs = [(cell, False) if isinstance(cell, str) else cell for cell in cells]
     kind = ' class="paper"' if pairs[0][0].startswith("paper") else ""
     inner = "".join(
-        f"<td>{f'<b>{html.escape(text)}</b>' if best else html.escape(text)}</td>"
-        for text, best in pairs
+        f"<td{_tint(factor)}>{f'<b>{html.escape(text)}</b>' if best else html.escape(text)}</td>"
+        for (text, best), factor in zip(pairs, factors, strict=True)
     )
     return f"<tr{kind}>{inner}</tr>"
 
 
+def _tint(factor: float | None) -> str:
+    """The style of a cell: full colour at a quarter or four times."""
+    if factor is None or factor <= 0:
+        return ""
+    depth = min(abs(math.log2(factor)) / 2, 1) * 0.6
+    return f' style="background:rgba({BETTER if factor < 1 else WORSE},{depth:.2f})"'
+
+
 def _png(figure: Figure, dpi: int) -> bytes:
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=dpi, bbox_inches="tight")
-    return buffer.getvalue()
+    drawn, small = io.BytesIO(), io.BytesIO()
+    figure.savefig(drawn, format="png", dpi=dpi, bbox_inches="tight")
+    # Plots have few colours: a palette makes the page a third as large.
+    Image.open(drawn).convert("RGB").quantize(128).save(small, "png", optimize=True)
+    return small.getvalue()
 
 
 def _address(data: bytes, kind: str) -> str:
     return f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
 
 
-def _image(data: bytes, kind: str, description: str) -> str:
-    return f'<img alt="{html.escape(description, quote=True)}" src="{_address(data, kind)}">'
+def _image(data: bytes, kind: str, description: str, style: str = "") -> str:
+    alt = html.escape(description, quote=True)
+    return f'<img class="{style}" alt="{alt}" src="{_address(data, kind)}">'
 
 
 def number(value: float) -> str:

@@ -17,7 +17,7 @@ TEXT = (
     "one choice of the factors under different nuisances: an invariant encoder maps a row to one "
     "point."
 )
-CURVES, TILE, FRAMES = 7, 96, 36
+CURVES, TILE, FRAMES = 7, 120, 36
 
 
 def _frames() -> np.ndarray:

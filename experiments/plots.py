@@ -69,10 +69,17 @@ def compose(panels: Sequence[Panel]) -> Figure:
 def _draw(panel: Panel, axis: Axes) -> None:
     panel(axis)
     axis.spines[["top", "right"]].set_visible(False)
-    axis.grid(alpha=0.25)
-    axis.set_axisbelow(True)
-    if axis.get_legend_handles_labels()[0]:
-        axis.legend(fontsize=8, frameon=False)
+    if not axis.images:
+        axis.grid(alpha=0.25)
+        axis.set_axisbelow(True)
+    if count := len(axis.get_legend_handles_labels()[0]):
+        axis.legend(
+            loc="upper center",
+            bbox_to_anchor=(0.5, -0.17),
+            fontsize=7.5,
+            frameon=False,
+            ncols=min(count, 3),
+        )
 
 
 def curves(

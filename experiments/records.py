@@ -37,7 +37,7 @@ class Stat:
         # The error with two digits, the mean to the same place.
         place = 1 - math.floor(math.log10(self.error))
         exponent = math.floor(math.log10(abs(self.mean))) if self.mean else 0
-        if exponent < -3:
+        if exponent < -2:
             scale = 10.0**exponent
             places = max(place + exponent, 0)
             return f"({self.mean / scale:.{places}f} ± {self.error / scale:.{places}f})e{exponent}"
@@ -96,6 +96,25 @@ class Records:
         """Mean and standard error over the seeds; None if nothing was measured."""
         values = self.values(dataset, name, metric)
         return summarise(values) if values else None
+
+    def factor(self, dataset: str, name: str, metric: Metric, base: str = "none") -> Stat | None:
+        """A positive metric over that of another run with the same seed.
+
+        Returns:
+          The geometric mean over seeds that both runs have, and its standard error; None if there
+          are none.
+        """
+        others = {record["seed"]: record for record in self.of(dataset, base)}
+        found = []
+        for record in self.of(dataset, name):
+            with contextlib.suppress(KeyError):
+                value, other = (_measure(r, metric) for r in (record, others[record["seed"]]))
+                found.append(math.log(value / other))
+        if not found:
+            return None
+        logs = summarise(found)
+        mean = math.exp(logs.mean)
+        return Stat(mean, None if logs.error is None else mean * logs.error, logs.seeds)
 
     def curve(
         self, dataset: str, name: str, xs: Sequence[Any], metric: Callable[[Any], Metric]

@@ -29,9 +29,14 @@ from invclr_jax.training.loop import load_data, train
 SPIROGRAPH = ("invariance", "alpha", "average", "label_fraction", "robustness")
 PICTURES = ("untransformed", *SPIROGRAPH, "ensemble", "knn")
 
+_CPU = Settings(num_samples=(1, 2, 5, 10, 20, 50), num_images=200, num_alphas=30)
 SETTINGS = {
-    "cpu": Settings(num_samples=(1, 2, 5, 10, 20, 50), num_images=200, num_alphas=30),
-    "paper": Settings(),
+    "cpu": {
+        "spirograph": _CPU,
+        # Larger pictures, and the encoder sees them for two more protocols.
+        "pictures": dataclasses.replace(_CPU, num_samples=(1, 2, 5, 10, 20), ensemble_samples=10),
+    },
+    "paper": {"spirograph": Settings(), "pictures": Settings()},
 }
 ROWS: dict[str, tuple[int | None, int | None]] = {"cpu": (4000, 2000), "paper": (None, None)}
 """Training and test rows that the evaluation uses; None for all."""
@@ -100,10 +105,15 @@ def record_path(results: pathlib.Path, run: Run, seed: int) -> pathlib.Path:
     return results / run.scale / run.dataset / run.name / f"seed{seed}.json"
 
 
+def settings_of(run: Run, seed: int) -> Settings:
+    """How a run is evaluated."""
+    kind = "spirograph" if run.dataset == "spirograph" else "pictures"
+    return dataclasses.replace(SETTINGS[run.scale][kind], seed=seed)
+
+
 def evaluation_options(run: Run, seed: int) -> dict[str, Any]:
     """Everything that decides the final metrics, as JSON keeps it."""
-    settings = dataclasses.replace(SETTINGS[run.scale], seed=seed)
-    options = {"settings": dataclasses.asdict(settings), "rows": ROWS[run.scale]}
+    options = {"settings": dataclasses.asdict(settings_of(run, seed)), "rows": ROWS[run.scale]}
     return json.loads(json.dumps(options))
 
 
@@ -142,13 +152,12 @@ def _note_version(folder: pathlib.Path) -> str:
 
 def _evaluate(run: Run, seed: int, folder: pathlib.Path, dataset: Dataset, options):
     encoder = load_encoder(folder)
-    settings = dataclasses.replace(SETTINGS[run.scale], seed=seed)
     train_rows, test_rows = ROWS[run.scale]
     assert dataset.test is not None  # all of our data has a test split
     part = dataclasses.replace(
         dataset, train=_head(dataset.train, train_rows), test=_head(dataset.test, test_rows)
     )
-    context = Context(encoder, part, settings)
+    context = Context(encoder, part, settings_of(run, seed))
     results = Results(folder / "results.json", config=encoder.config, step=encoder.step, seed=seed)
     metrics: dict[str, float] = {}
     names = list(protocol_names(run))
@@ -181,7 +190,7 @@ def _training_seconds(folder: pathlib.Path, batch_size: int) -> dict[str, float]
     return {"train": _rounded(total), "step": _rounded(sorted(each)[len(each) // 2])}
 
 
-def _curves(folder: pathlib.Path) -> dict[str, dict[str, list[float]]]:
+def _curves(folder: pathlib.Path) -> dict[str, dict[str, list[float | None]]]:
     """`training`, terms of the loss, thinned; `trajectory`, metrics measured on the way."""
     lines = _lines(folder)
     measured = [line for line in lines if "invariance/ratio" in line]
@@ -190,9 +199,12 @@ def _curves(folder: pathlib.Path) -> dict[str, dict[str, list[float]]]:
     return {"training": _columns(terms[::-1][::stride][::-1]), "trajectory": _columns(measured)}
 
 
-def _columns(lines: list[dict[str, float]]) -> dict[str, list[float]]:
+def _columns(lines: list[dict[str, float]]) -> dict[str, list[float | None]]:
+    """A list for each metric, as long as `step`; None where a line does not have it."""
     names = {name: None for line in lines for name in line if name != "images_per_second"}
-    return {name: [_rounded(line[name]) for line in lines if name in line] for name in names}
+    return {
+        name: [_rounded(line[name]) if name in line else None for line in lines] for name in names
+    }
 
 
 def _rounded(value: float) -> float:

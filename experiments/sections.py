@@ -11,6 +11,7 @@ from experiments.figures import EXPERIMENTS
 from experiments.page import Page
 from experiments.plots import compose, label
 from experiments.runs import SCALES, parse
+from experiments.tables import Table
 
 TITLE = "Does the penalty make representations invariant?"
 INTRODUCTION = (
@@ -31,14 +32,22 @@ def section(page: Page, name: str, experiment: Experiment, found: records.Record
         return
     page.heading(experiment.title, f"{found.scale}-{name}", experiment.title.partition(":")[0])
     page.text(experiment.text)
-    if panels:
+    coloured = any(table.factors for table in tables)  # shows what the panels would
+    if panels and not coloured:
         page.panels([compose([panel]) for panel in panels], experiment.title)
     for table in tables:
-        folded = bool(panels) and len(table.rows) > MANY_ROWS
-        page.table(table.header, table.marked(), title=table.title, folded=folded)
+        folded = bool(panels) and len(table.rows) > MANY_ROWS and not table.factors
+        factors = _means(table) if table.factors else ()
+        marked = table.marked()
+        page.table(table.header, marked, title=table.title, folded=folded, factors=factors)
     missing = [run for text in experiment.runs(found.scale) if not _made(found, run := text)]
     if missing:
         page.text(f"Not run yet: {', '.join(missing)}.", "note")
+
+
+def _means(table: Table) -> list[list[float | None]]:
+    rows = [*table.rows, *table.extra]
+    return [[cell.mean if isinstance(cell, records.Stat) else None for cell in row] for row in rows]
 
 
 def _made(found: records.Records, text: str) -> bool:

@@ -18,7 +18,7 @@ nav a { flex: none; padding: .2rem .7rem; border-radius: 99px; background: var(-
   color: inherit; text-decoration: none; font-size: .85rem; }
 nav a:hover, nav a:focus { background: var(--accent); color: Canvas; }
 img { max-width: 100%; height: auto; background: #fff; border-radius: 8px; display: block; }
-.panels { display: grid; gap: .8rem; margin: 1rem 0;
+.hero { width: 100%; } .panels { display: grid; gap: .8rem; margin: 1rem 0;
   grid-template-columns: repeat(auto-fill, minmax(min(20rem, 100%), 1fr)); }
 .panels img { width: 100%; box-sizing: border-box; padding: .3rem; border: 1px solid var(--line); }
 .cards { display: grid; gap: .6rem; grid-template-columns: repeat(auto-fit, minmax(8rem, 1fr)); }

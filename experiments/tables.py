@@ -36,6 +36,7 @@ class Table:
       rows: cells, as many as headings.
       best: for each heading, which extreme to mark.
       extra: more rows, such as the paper's numbers, that are not compared with the others.
+      factors: whether numbers are factors, good below 1: a page may colour them.
     """
 
     title: str
@@ -43,6 +44,7 @@ class Table:
     rows: Sequence[Sequence[Cell]]
     best: Sequence[Best] = ()
     extra: Sequence[Sequence[Cell]] = ()
+    factors: bool = False
 
     def marked(self) -> list[list[tuple[str, bool]]]:
         """Each cell as text, and whether it is its column's best."""

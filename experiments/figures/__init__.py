@@ -12,6 +12,7 @@ from experiments.figures import (
     fig5,
     fig6,
     normalisation,
+    scoreboard,
     spirograph_invariance,
     table1,
     table2,
@@ -20,6 +21,7 @@ from experiments.figures import (
 )
 
 EXPERIMENTS: dict[str, Experiment] = {
+    "scoreboard": scoreboard.EXPERIMENT,
     "features": features.EXPERIMENT,
     "trajectories": trajectories.EXPERIMENT,
     "fig2": fig2.EXPERIMENT,

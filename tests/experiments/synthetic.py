@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 
-from experiments.runner import PICTURES, SETTINGS, evaluation_options, record_path
+from experiments.runner import PICTURES, evaluation_options, record_path, settings_of
 from experiments.runs import Run
 from invclr_jax.evaluation.robustness import STRENGTHS
 
@@ -50,7 +50,7 @@ def record(run, seed):
     """A made-up record of a run."""
     rng = np.random.default_rng([seed, *map(ord, str(run))])
     options = evaluation_options(run, seed)
-    names = sorted(metric_names(run.dataset, SETTINGS[run.scale]))
+    names = sorted(metric_names(run.dataset, settings_of(run, seed)))
     measured = [name for name in names if name.startswith(("invariance", "alpha"))]
     steps = list(range(100, 1001, 100))
     values = rng.uniform(0.1, 1, (len(steps), len(measured))).T.tolist()

@@ -35,6 +35,7 @@ def test_one_seed_has_no_error():
         (Stat(0.0353, 0.0002), "0.03530 ± 0.00020"),
         (Stat(93.351, 0.04), "93.351 ± 0.040"),
         (Stat(6.773e-4, 5.09e-5), "(6.77 ± 0.51)e-4"),
+        (Stat(0.0016, 0.00004), "(1.600 ± 0.040)e-3"),
         (Stat(2.8e-6, 1e-7), "(2.80 ± 0.10)e-6"),
         (Stat(1234.5, 120.0), "1234 ± 120"),
         (Stat(0.5), "0.5"),
@@ -59,6 +60,18 @@ def test_a_curve_leaves_out_what_was_not_measured():
     x, mean, error = found.curve("spirograph", "none", [5, 6], {5: "a", 6: "b"}.get)
     np.testing.assert_allclose([x, mean, error], [[5], [2], [1]])
     assert [len(part) for part in found.curve("spirograph", "none", [6], {6: "b"}.get)] == [0] * 3
+
+
+def test_factors_compare_runs_of_the_same_seed():
+    plain, other = np.array([1.0, 2.0, 4.0]), np.array([0.5, 3.0, 1.0])
+    more = {"dataset": "spirograph", "name": "unit-0.01", "seed": 9, "metrics": {"a": 100.0}}
+    found = Records([*records_of(plain), *records_of(other, "unit-0.01"), more], "cpu")
+    factor = found.factor("spirograph", "unit-0.01", "a")
+    np.testing.assert_allclose(factor.mean, scipy.stats.gmean(other / plain))
+    expected = factor.mean * scipy.stats.sem(np.log(other / plain))
+    np.testing.assert_allclose(factor.error, expected)
+    assert factor.seeds == 3
+    assert found.factor("spirograph", "unit-0.01", "b") is None
 
 
 def test_records_are_read_from_their_folders(tmp_path):

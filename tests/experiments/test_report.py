@@ -49,7 +49,8 @@ def test_every_panel_draws_something(everything, name):
         if found.scale == "cpu":  # the same code draws the other
             figure.draw_without_rendering()
         (axis,) = figure.axes
-        drawn = len(axis.lines) + len(axis.patches) + len(axis.collections)
+        parts = (axis.lines, axis.patches, axis.collections, axis.images, axis.texts)
+        drawn = sum(map(len, parts))
         assert drawn >= 2, axis.get_title()
         assert axis.get_title()
 
