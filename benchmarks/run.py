@@ -18,6 +18,7 @@ import jax
 from absl import app, flags
 
 from benchmarks.measure import Row, has_torch
+from invclr_jax.evaluation.results import code_version
 
 BENCHMARKS = (
     "step",
@@ -92,11 +93,32 @@ def main(argv):
         print(f"\n{name}\n{table(rows)}", flush=True)
         record = {
             "machine": _machine(),
+            "code": code_version(),
+            "repeats": _REPEATS.value,
             "rows": [dataclasses.asdict(r) | {"ratio": r.ratio} for r in rows],
         }
         (out / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n")
         if hasattr(module, "plot"):
             module.plot(rows, out / f"{name}.png")
+        (out / "README.md").write_text(summary(out))
+
+
+def summary(out: pathlib.Path) -> str:
+    """All results that are in a folder, with their plots, as one Markdown page."""
+    parts = ["# What was measured\n\nWritten by `python -m benchmarks.run`; nothing is typed in.\n"]
+    for name in BENCHMARKS:
+        path = out / f"{name}.json"
+        if not path.exists():
+            continue
+        record = json.loads(path.read_text())
+        fields = {field.name for field in dataclasses.fields(Row)}
+        rows = [Row(**{k: v for k, v in row.items() if k in fields}) for row in record["rows"]]
+        machine = ", ".join(f"{key} {value}" for key, value in record["machine"].items())
+        parts.append(f"## {name}\n\n{machine}; code {record.get('code', 'unknown')}\n")
+        parts.append(table(rows) + "\n")
+        if (out / f"{name}.png").exists():
+            parts.append(f"![{name}]({name}.png)\n")
+    return "\n".join(parts)
 
 
 if __name__ == "__main__":
