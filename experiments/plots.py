@@ -4,6 +4,7 @@ A plot is a list of panels, each of which draws itself on one axis: files get th
 the report one by one so that a phone shows them under each other.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -12,7 +13,9 @@ import matplotlib
 matplotlib.use("Agg")
 
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 from experiments.records import Metric, Records, Stat
 
@@ -69,6 +72,10 @@ def compose(panels: Sequence[Panel]) -> Figure:
 def _draw(panel: Panel, axis: Axes) -> None:
     panel(axis)
     axis.spines[["top", "right"]].set_visible(False)
+    for side in (axis.xaxis, axis.yaxis):
+        if side.get_scale() == "log":
+            _plain_ticks(side)
+    axis.tick_params(which="both", labelsize=8)
     if not axis.images:
         axis.grid(alpha=0.25)
         axis.set_axisbelow(True)
@@ -80,6 +87,19 @@ def _draw(panel: Panel, axis: Axes) -> None:
             frameon=False,
             ncols=min(count, 3),
         )
+
+
+def _plain_ticks(side: Axis) -> None:
+    """Numbers on a logarithmic axis as 0.02, as many as it has room for."""
+    low, high = side.get_view_interval()
+    decades = math.log10(high / low)
+    side.set_major_formatter("{x:g}")
+    side.set_minor_formatter("{x:g}" if decades < 2 else "")
+    if decades < 0.6:
+        side.set_major_locator(MaxNLocator(5))
+        side.set_minor_locator(NullLocator())
+    elif decades < 2:
+        side.set_minor_locator(LogLocator(subs=(2, 5)))
 
 
 def curves(

@@ -22,7 +22,7 @@ INTRODUCTION = (
     "anew, and some questions of our own. Numbers are the mean over seeds ± one standard error; "
     "the best of a column is bold; tinted rows are the paper's."
 )
-MANY_ROWS = 9
+MANY_ROWS, FEW = 9, 5
 
 
 def section(page: Page, name: str, experiment: Experiment, found: records.Records) -> None:
@@ -40,9 +40,11 @@ def section(page: Page, name: str, experiment: Experiment, found: records.Record
         factors = _means(table) if table.factors else ()
         marked = table.marked()
         page.table(table.header, marked, title=table.title, folded=folded, factors=factors)
-    missing = [run for text in experiment.runs(found.scale) if not _made(found, run := text)]
+    wanted = dict.fromkeys(experiment.runs(found.scale))
+    missing = [text for text in wanted if not _made(found, text)]
     if missing:
-        page.text(f"Not run yet: {', '.join(missing)}.", "note")
+        more = f" and {len(missing) - FEW} more" if len(missing) > FEW else ""
+        page.text(f"Not run yet: {', '.join(missing[:FEW])}{more}.", "note")
 
 
 def _means(table: Table) -> list[list[float | None]]:
@@ -57,7 +59,8 @@ def _made(found: records.Records, text: str) -> bool:
 
 def summary(page: Page, found: records.Records) -> None:
     """How much was run, on what."""
-    seconds = sum(record["seconds"]["train"] for record in found)
+    # The median step, since some logs hold hours in which the machine did other work.
+    seconds = sum(r["seconds"]["step"] * r["training"]["step"][-1] for r in found)
     steps = sum(record["training"]["step"][-1] for record in found)
     seeds = {record["seed"] for record in found}
     names = {(record["dataset"], record["name"]) for record in found}

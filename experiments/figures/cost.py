@@ -14,6 +14,11 @@ def seconds(record) -> float:
     return record["seconds"]["step"]
 
 
+def minutes(record) -> float:
+    """Time of all steps at the median's speed."""
+    return seconds(record) * record["training"]["step"][-1] / 60
+
+
 def _names(records: Records, data: str) -> list[str]:
     more = estimators.names(records.scale) if data == "spirograph" else ()
     wanted = dict.fromkeys((*COMPARED[records.scale].get(data, ()), *more))
@@ -39,7 +44,7 @@ def tables(records: Records) -> list[Table]:
     for data in BASES[records.scale]:
         for name, ratio in ratios(records, data).items():
             step = records.stat(data, name, lambda record: 1000 * seconds(record))
-            whole = records.stat(data, name, lambda record: record["seconds"]["train"] / 60)
+            whole = records.stat(data, name, minutes)
             assert step is not None  # a ratio was made of it
             assert whole is not None
             rows.append([f"{TITLES[data]}: {label(name)}", step, ratio, whole])
