@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from invclr_jax.checkpoint import Checkpoints, DamagedCheckpointError, load_encoder
+from invclr_jax.evaluation.probes import fit_regressor
 from invclr_jax.models.build import build_encoder
 from invclr_jax.training.loop import load_data
 from tests.tiny_run import make_run, tiny_config, tiny_images
@@ -134,3 +135,14 @@ def test_other_shapes_are_refused(tmp_path):
     with pytest.raises(DamagedCheckpointError, match="cannot be read"):
         checkpoints.restore(1, {"encoder": {"w": np.zeros(5, np.float32)}})
     checkpoints.close()
+
+
+def test_the_shipped_encoder_finds_the_factors(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    encoder = load_encoder("spirograph-cpu")
+    x = np.asarray(encoder.transform.x.sample(jax.random.key(0), 400))
+    z = encoder.represent(x, jax.random.key(1), num_samples=4)
+    fit = fit_regressor(z[:300], x[:300, :1], l2=1e-3)
+    error = np.square(np.asarray(fit.predict(z[300:])) - x[300:, :1]).mean()
+    assert error < 0.2 * x[:, 0].var(), "m is not told by a linear probe"
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,144 @@
+"""Why a penalty fails or works: what its derivative sees of the change that alpha makes.
+
+    python -m experiments.mechanism --workdir=runs/cpu/spirograph
+
+For every trained run below the folder: V by first order (Eq. 12) beside V itself (Eq. 11), with
+batch norm as in evaluation and as in training, and how much of the way from h(alpha) to h(alpha')
+is one step out of 32. A representation that jumps between plateaus has a small derivative, a large
+V and a large step. Results go to mechanism.json beside the records and to a table.
+"""
+
+import dataclasses
+import functools
+import json
+import pathlib
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+from absl import flags
+from jaxtyping import Array, PyTree
+
+from invclr_jax import cli
+from invclr_jax.checkpoint import Encoder, load_encoder
+from invclr_jax.evaluation.invariance import unit
+from invclr_jax.evaluation.results import code_version
+from invclr_jax.objectives.penalty import finite_penalty, penalty
+from invclr_jax.training.loop import load_data
+from invclr_jax.transforms.base import Transform
+
+_WORKDIR = flags.DEFINE_string("workdir", "runs/cpu/spirograph", "Folder of NAME/seedK runs.")
+_OUT = flags.DEFINE_string(
+    "out", "experiments/results/cpu/spirograph/mechanism.json", "File of the results."
+)
+
+IMAGES, DRAWS, STEPS = 128, 16, 32
+COLUMNS = {
+    "eval/unit/first_order": "V, first order",
+    "eval/unit/finite": "V",
+    "train/unit/first_order": "V, first order, batch norm of training",
+    "train/unit/finite": "V, batch norm of training",
+    "eval/relative/first_order": "V/V_total, first order",
+    "eval/relative/finite": "V/V_total",
+    "largest_step": "largest of 32 steps",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Network:
+    """What encoders of different weights share, and hence their compiled programs.
+
+    Attributes:
+      module: the encoder.
+      transform: the transformation.
+      train: whether batch norm uses the batch's statistics, as in training.
+    """
+
+    module: nn.Module
+    transform: Transform
+    train: bool
+
+    def represent(self, variables: PyTree, x: Array, alpha: Array) -> Array:
+        """z of x under alpha."""
+        images = self.transform.apply(x, alpha, None)
+        if not self.train:
+            return self.module.apply(variables, images)
+        return self.module.apply(variables, images, train=True, mutable=["batch_stats"])[0]
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def both_orders(network: Network, feature: str, variables, x: Array, keys) -> dict[str, Array]:
+    """V by first order and V itself, from the same draws of alpha and alpha'."""
+    box, f = network.transform.alpha, functools.partial(network.represent, variables, x)
+
+    def one(key):
+        alpha_key, prime_key, noise_key = jax.random.split(key, 3)
+        alpha, alpha_prime = (box.sample(k, len(x)) for k in (alpha_key, prime_key))
+        options = {"box": box, "key": noise_key, "estimator": "forward", "num_samples": 1}
+        return {
+            "first_order": penalty(f, alpha, **options, feature=feature) / 2,
+            "finite": finite_penalty(f(alpha), f(alpha_prime), feature=feature) / 2,
+        }
+
+    return jax.lax.map(one, keys)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def largest_step(network: Network, variables, x: Array, key) -> Array:
+    """The longest of 32 equal steps from alpha to alpha', as a share of their sum: 1/32 or more."""
+    alpha, alpha_prime = (network.transform.alpha.sample(k, len(x)) for k in jax.random.split(key))
+
+    def at(way):
+        return unit(network.represent(variables, x, alpha + way * (alpha_prime - alpha)))
+
+    walk = jax.lax.map(at, jnp.linspace(0, 1, STEPS + 1))
+    lengths = jnp.linalg.norm(jnp.diff(walk, axis=0), axis=-1)
+    return (lengths.max(0) / lengths.sum(0)).mean()
+
+
+def measure(encoder: Encoder, x: Array, seed: int) -> dict[str, float]:
+    """All columns for one encoder."""
+    found: dict[str, float] = {}
+    keys = jax.random.split(jax.random.key(seed), DRAWS)
+    for mode, train in (("eval", False), ("train", True)):
+        network = Network(encoder.module, encoder.transform, train)
+        for feature in ("unit", "relative"):
+            values = both_orders(network, feature, encoder.variables, x, keys)
+            found |= {f"{mode}/{feature}/{k}": float(np.mean(v)) for k, v in values.items()}
+    network = Network(encoder.module, encoder.transform, train=False)
+    step = largest_step(network, encoder.variables, x, keys[0])
+    return found | {"largest_step": float(step)}
+
+
+def table(rows: dict[str, dict[str, float]]) -> str:
+    """The results as Markdown, the mean over seeds of each run."""
+    lines = ["| run | " + " | ".join(COLUMNS.values()) + " |", "|---" * (len(COLUMNS) + 1) + "|"]
+    for name in sorted({name.rpartition("/")[0] for name in rows}):
+        seeds = [row for key, row in rows.items() if key.rpartition("/")[0] == name]
+        cells = (f"{np.mean([row[column] for row in seeds]):.3g}" for column in COLUMNS)
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def main() -> int:
+    """Measures every finished run below the folder."""
+    root, out = pathlib.Path(_WORKDIR.value), pathlib.Path(_OUT.value)
+    known = json.loads(out.read_text())["runs"] if out.exists() else {}
+    for folder in sorted(root.glob("*/seed*/checkpoints")):
+        name = str(folder.parent.relative_to(root))
+        encoder = load_encoder(folder.parent)
+        if name in known or encoder.step < encoder.config.num_steps:
+            continue
+        x = jnp.asarray(load_data(encoder.config).test.images[:IMAGES])
+        known[name] = measure(encoder, x, encoder.config.seed)
+        out.parent.mkdir(parents=True, exist_ok=True)
+        record = {"code": code_version(), "images": IMAGES, "draws": DRAWS, "runs": known}
+        out.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n")
+        print(name, {k: round(v, 5) for k, v in known[name].items()}, flush=True)
+    print(table(known))
+    return 0
+
+
+if __name__ == "__main__":
+    cli.run(main)
