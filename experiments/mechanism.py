@@ -2,7 +2,7 @@
 
     python -m experiments.mechanism --workdir=runs/cpu/spirograph
 
-For every trained run below the folder: V by first order (Eq. 12) beside V itself (Eq. 11), with
+For every finished run on Spirograph below the folder: V by first order (Eq. 12) beside V itself (Eq. 11), with
 batch norm as in evaluation and as in training, and how much of the way from h(alpha) to h(alpha')
 is one step out of 32. A representation that jumps between plateaus has a small derivative, a large
 V and a large step. Results go to mechanism.json beside the records and to a table.
@@ -25,8 +25,8 @@ from invclr_jax.checkpoint import Encoder, load_encoder
 from invclr_jax.evaluation.invariance import unit
 from invclr_jax.evaluation.results import code_version
 from invclr_jax.objectives.penalty import finite_penalty, penalty
-from invclr_jax.training.loop import load_data
 from invclr_jax.transforms.base import Transform
+from invclr_jax.transforms.spirograph import SpirographTransform
 
 _WORKDIR = flags.DEFINE_string("workdir", "runs/cpu/spirograph", "Folder of NAME/seedK runs.")
 _OUT = flags.DEFINE_string(
@@ -62,9 +62,8 @@ class Network:
     def represent(self, variables: PyTree, x: Array, alpha: Array) -> Array:
         """z of x under alpha."""
         images = self.transform.apply(x, alpha, None)
-        if not self.train:
-            return self.module.apply(variables, images)
-        return self.module.apply(variables, images, train=True, mutable=["batch_stats"])[0]
+        mutable = ["batch_stats"]  # updated and left aside
+        return self.module.apply(variables, images, train=self.train, mutable=mutable)[0]
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
@@ -130,7 +129,9 @@ def main() -> int:
         encoder = load_encoder(folder.parent)
         if name in known or encoder.step < encoder.config.num_steps:
             continue
-        x = jnp.asarray(load_data(encoder.config).test.images[:IMAGES])
+        if not isinstance(encoder.transform, SpirographTransform):
+            raise ValueError(f"{folder} is a run on {encoder.config.data.name}: use Spirograph's")
+        x = encoder.transform.x.sample(jax.random.key(encoder.config.seed), IMAGES)
         known[name] = measure(encoder, x, encoder.config.seed)
         out.parent.mkdir(parents=True, exist_ok=True)
         record = {"code": code_version(), "images": IMAGES, "draws": DRAWS, "runs": known}

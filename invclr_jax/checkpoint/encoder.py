@@ -35,7 +35,7 @@ def compiled(module: nn.Module) -> Callable[[PyTree, Array], Array]:
     nothing, as XLA fuses them with the activation that follows.
     """
 
-    def encode(variables: PyTree, inputs: Array) -> Array:
+    def encode(variables: PyTree, inputs: Array):
         n, part = len(inputs), CPU_PART
         if jax.default_backend() != "cpu" or n <= part or n % part:
             return module.apply(variables, inputs)

@@ -67,10 +67,13 @@ def _input_gradient(w: Array, y: Array, stride: int, size: tuple[int, int]) -> A
 def _kernel_gradient(x: Array, y: Array, stride: int, width: int) -> Array:
     """Summed over parts of the batch, so that the copies made for a part stay in the cache."""
     length = _images_at_a_time(x, y)
-    parts = [a.reshape(-1, length, *a.shape[1:]) for a in (x, y)]
-    add = lambda total, xy: (total + _part_gradient(*xy, stride, width), None)  # noqa: E731
+    parts = tuple(a.reshape(-1, length, *a.shape[1:]) for a in (x, y))
+
+    def add(total, part):
+        return total + _part_gradient(part[0], part[1], stride, width), None
+
     zeros = jnp.zeros((width, width, x.shape[-1], y.shape[-1]), jnp.result_type(x, y))
-    return jax.lax.scan(add, zeros, tuple(parts))[0]
+    return jax.lax.scan(add, zeros, parts)[0]
 
 
 def _images_at_a_time(x: Array, y: Array) -> int:

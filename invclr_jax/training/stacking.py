@@ -54,4 +54,4 @@ def _stacks(tree: PyTree) -> dict[str, Array]:
 def _unstack(stacks: dict[str, Array], like: PyTree) -> PyTree:
     leaves, structure = jax.tree.flatten(like)
     rows = {name: iter(stack) for name, stack in stacks.items()}
-    return structure.unflatten([next(rows[name]) for name in _names(leaves)])
+    return jax.tree.unflatten(structure, [next(rows[name]) for name in _names(leaves)])
