@@ -2,10 +2,11 @@
 
     python -m experiments.mechanism --workdir=runs/cpu/spirograph
 
-For every finished run on Spirograph below the folder: V by first order (Eq. 12) beside V itself (Eq. 11), with
-batch norm as in evaluation and as in training, and how much of the way from h(alpha) to h(alpha')
-is one step out of 32. A representation that jumps between plateaus has a small derivative, a large
-V and a large step. Results go to mechanism.json beside the records and to a table.
+For every finished run on Spirograph below the folder: V by first order (Eq. 12) beside V itself
+(Eq. 11), with batch norm as in evaluation and as in training, and how much of the way from h(alpha)
+to h(alpha') is one step out of 32. A representation that jumps between plateaus has a small
+derivative, a large V and a large step. Results go to mechanism.json beside the records and to a
+table.
 """
 
 import dataclasses
