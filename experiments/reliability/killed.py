@@ -61,12 +61,12 @@ def _starting(job: tiny.Job, workdir: pathlib.Path, rng: np.random.Generator) ->
 
 
 def _stepping(job: tiny.Job, workdir: pathlib.Path, rng: np.random.Generator) -> None:
-    _wait_for_checkpoints(job, workdir, rng.integers(1, 5))
+    _wait_for_checkpoints(job, workdir, int(rng.integers(1, 5)))
     time.sleep(rng.uniform(0, 0.5))
 
 
 def _checkpointing(job: tiny.Job, workdir: pathlib.Path, rng: np.random.Generator) -> None:
-    _wait_for_checkpoints(job, workdir, rng.integers(0, 5))
+    _wait_for_checkpoints(job, workdir, int(rng.integers(0, 5)))
     while job.running() and not tiny.torn(workdir):
         time.sleep(0.0005)
     time.sleep(rng.uniform(0, 0.02))
