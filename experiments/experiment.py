@@ -5,7 +5,7 @@ import json
 import pathlib
 from collections.abc import Callable, Sequence
 
-from experiments.plots import Panel, compose
+from experiments.plots import Panel, compose, png
 from experiments.records import Records
 from experiments.tables import Table
 
@@ -48,7 +48,7 @@ def write(experiment: Experiment, name: str, records: Records, folder: pathlib.P
     parts = [f"# {experiment.title}", experiment.text, *(table.markdown() for table in tables)]
     if panels:
         parts.append(f"![{experiment.title}]({name}.png)")
-        compose(panels).savefig(folder / f"{name}.png", dpi=100)
+        (folder / f"{name}.png").write_bytes(png(compose(panels), dpi=100))
     (folder / f"{name}.md").write_text("\n\n".join(parts) + "\n")
     stored = {"title": experiment.title, "tables": [table.to_json() for table in tables]}
     (folder / f"{name}.json").write_text(json.dumps(stored, indent=1) + "\n")

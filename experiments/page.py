@@ -2,19 +2,14 @@
 
 import base64
 import html
-import io
 import math
 import os
 import pathlib
 from collections.abc import Mapping, Sequence
 
-import matplotlib
-
-matplotlib.use("Agg")
-
 from matplotlib.figure import Figure
-from PIL import Image
 
+from experiments.plots import png
 from experiments.style import STYLE
 
 Cell = str | tuple[str, bool]
@@ -90,11 +85,11 @@ class Page:
 
     def figure(self, figure: Figure, description: str) -> None:
         """Adds a plot."""
-        self._parts.append(_image(_png(figure, dpi=110), "png", description))
+        self._parts.append(_image(png(figure, dpi=110), "png", description))
 
     def panels(self, figures: Sequence[Figure], description: str) -> None:
         """Adds plots, as many beside each other as the window is wide."""
-        images = (_image(_png(figure, dpi=150), "png", description) for figure in figures)
+        images = (_image(png(figure, dpi=150), "png", description) for figure in figures)
         self._parts.append(f'<div class="panels">{"".join(images)}</div>')
 
     def picture(self, data: bytes, kind: str, description: str, still: bytes = b"") -> None:
@@ -147,14 +142,6 @@ def _tint(factor: float | None) -> str:
         return ""
     depth = min(abs(math.log2(factor)) / 2, 1) * 0.6
     return f' style="background:rgba({BETTER if factor < 1 else WORSE},{depth:.2f})"'
-
-
-def _png(figure: Figure, dpi: int) -> bytes:
-    drawn, small = io.BytesIO(), io.BytesIO()
-    figure.savefig(drawn, format="png", dpi=dpi, bbox_inches="tight")
-    # Plots have few colours: a palette makes the page a third as large.
-    Image.open(drawn).convert("RGB").quantize(128).save(small, "png", optimize=True)
-    return small.getvalue()
 
 
 def _address(data: bytes, kind: str) -> str:

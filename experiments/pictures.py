@@ -1,5 +1,6 @@
 """Pictures of Spirograph for the report: drawn here, so no data set is needed."""
 
+import functools
 import io
 
 import jax
@@ -20,6 +21,7 @@ TEXT = (
 CURVES, TILE, FRAMES = 7, 120, 36
 
 
+@functools.cache
 def _frames() -> np.ndarray:
     """A strip of curves whose nuisances go round once, `[frame, height, width, 3]` bytes."""
     rng = np.random.default_rng(5)

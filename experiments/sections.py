@@ -94,15 +94,15 @@ def sizes(page: Page, found: records.Records) -> None:
 
 def build(results: pathlib.Path) -> Page:
     """The page of all records under a folder."""
+    scales = [found for scale in SCALES if len(found := records.load(results, scale))]
+    if not scales:
+        raise ValueError(f"{results} holds no records: python -m experiments.run makes them")
     page = Page(TITLE)
     page.picture(*pictures.animation(), still=pictures.still())
     page.text(INTRODUCTION)
     page.heading("The pictures", "pictures", "Pictures")
     page.text(pictures.TEXT)
     page.panels(pictures.gallery(), "Spirograph samples")
-    scales = [found for scale in SCALES if len(found := records.load(results, scale))]
-    if not scales:
-        raise ValueError(f"{results} holds no records: python -m experiments.run makes them")
     for found in scales:
         page.heading(f"The scale {found.scale}", f"scale-{found.scale}", f"Scale {found.scale}")
         summary(page, found)

@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 
 def run(*arguments):
     command = [sys.executable, "-m", "experiments.run", *arguments]
@@ -19,6 +21,7 @@ def test_a_dry_run_prints_the_plan_and_trains_nothing(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_an_unknown_experiment_is_a_sentence():
     found = run("fig9")
     assert found.returncode == 1
