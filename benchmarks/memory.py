@@ -1,19 +1,18 @@
 """Peak memory of the penalised step, ours beside PyTorch's, each in a process of its own.
 
-On CPUs: by how much the process's resident memory at its highest (VmHWM, where Linux lets us reset
-it, else `ru_maxrss`) exceeds what it was after imports and initialisation (parameters, optimiser,
-data), over two steps. Our program comes from the compilation cache that an earlier process filled,
-so that the compiler's own memory is not counted; reading it is. On GPUs and TPUs: the allocator's
-own peak. The record also has XLA's account of the compiled program.
+On CPUs: by how much the process's resident memory at its highest (VmHWM) exceeds, over two steps,
+what it was after imports, initialisation and a first step, when freed memory had been given back.
+So neither the libraries nor compilation count, nor parameters and optimiser, which are alike on
+both sides. On GPUs and TPUs: the allocator's own peak. The record also has XLA's account of the
+compiled program.
 """
 
+import ctypes
+import gc
 import json
-import os
 import pathlib
-import resource
 import subprocess
 import sys
-import tempfile
 
 import jax
 
@@ -24,14 +23,13 @@ from benchmarks.step import make_peer
 WIDTH, BATCH, STEPS = 64, 64, 2
 SIDES = ("contiguous", "channels_last")
 MB = 1e6
+STATUS = pathlib.Path("/proc/self/status")
 
 
 def rows(repeats: int) -> list[Row]:
     """Ours beside PyTorch in the memory format that takes less. One process each is enough."""
     del repeats
-    with tempfile.TemporaryDirectory() as cache:
-        _in_process("ours", cache)
-        ours = _in_process("ours", cache)
+    ours = _in_process("ours")
     theirs = {side: _in_process(side) for side in SIDES} if has_torch() else {}
     peaks = {side: found["bytes"] / MB for side, found in theirs.items()}
     name = min(peaks, key=lambda side: peaks[side], default="")
@@ -48,20 +46,18 @@ def rows(repeats: int) -> list[Row]:
     ]
 
 
-def _in_process(side: str, cache: str = "") -> dict:
+def _in_process(side: str) -> dict:
     """What a fresh process measures for one side."""
-    command = [sys.executable, "-m", "benchmarks.memory", side, str(WIDTH), str(BATCH), cache]
+    command = [sys.executable, "-m", "benchmarks.memory", side, str(WIDTH), str(BATCH)]
     root = pathlib.Path(__file__).resolve().parents[1]
     done = subprocess.run(command, cwd=root, check=True, stdout=subprocess.PIPE, text=True)
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def _measure(side: str, width: int, batch: int, cache: str) -> dict:
-    if cache:
-        jax.config.update("jax_compilation_cache_dir", cache)
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+def _measure(side: str, width: int, batch: int) -> dict:
     run = Run(setting(model__width=width, batch_size=batch))
     step = run.step if side == "ours" else make_peer(run, channels_last=side != SIDES[0]).step
+    jax.block_until_ready(step(penalised=True))
     before = _start()
     for _ in range(STEPS):
         jax.block_until_ready(step(penalised=True))
@@ -81,24 +77,26 @@ def _xla(run: Run) -> dict[str, int]:
 
 
 def _start() -> int:
-    """Forgets earlier peaks, as far as possible; bytes in use now."""
-    if _on_accelerator():
+    """Gives freed memory back and forgets the highest mark; bytes in use now."""
+    if _on_accelerator() or not STATUS.exists():
         return 0
-    if os.path.exists("/proc/self/clear_refs"):
-        pathlib.Path("/proc/self/clear_refs").write_text("5")
-        pages = int(pathlib.Path("/proc/self/statm").read_text().split()[1])
-        return pages * resource.getpagesize()
-    return _peak("")
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
+    pathlib.Path("/proc/self/clear_refs").write_text("5")
+    return _status("VmRSS")
 
 
 def _peak(side: str) -> int:
     """Bytes in use at the highest since `_start`."""
     if _on_accelerator():
         return _accelerator_peak(side)
-    status = pathlib.Path("/proc/self/status")
-    if not status.exists():  # macOS counts in bytes
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+    if not STATUS.exists():
+        raise RuntimeError("peak memory on CPUs is read from /proc, which only Linux has")
+    return _status("VmHWM")
+
+
+def _status(name: str) -> int:
+    line = next(line for line in STATUS.read_text().splitlines() if line.startswith(name))
     return int(line.split()[1]) * 1024
 
 
@@ -115,5 +113,4 @@ def _accelerator_peak(side: str) -> int:
 
 
 if __name__ == "__main__":
-    side, width, batch, cache = sys.argv[1:]
-    print(json.dumps(_measure(side, int(width), int(batch), cache)))
+    print(json.dumps(_measure(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))))

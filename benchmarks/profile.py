@@ -19,13 +19,18 @@ from benchmarks.ours import Run, setting
 WIDTH, BATCH, STEPS = 64, 64, 3
 
 KINDS = {
-    "convolution": ("convolution",),
-    "matrix product": ("dot", "custom-call"),
-    "sum over pixels or batch": ("reduce", "reduce-window"),
-    "moving data": ("copy", "transpose", "pad", "slice", "concatenate", "gather", "scatter"),
+    "convolution": {"convolution"},
+    "matrix product": {"dot", "custom-call"},
+    "sum over pixels or batch": {"reduce", "reduce-window"},
 }
-"""Kinds of operation by the opcodes that make them up, the dearest first."""
-OTHER = "pointwise"
+"""Kinds of operation by the opcodes that make them so, the dearest first."""
+MOVES = {
+    *("fusion", "parameter", "constant", "tuple", "get-tuple-element", "bitcast", "reshape"),
+    *("copy", "transpose", "pad", "slice", "dynamic-slice", "dynamic-update-slice", "concatenate"),
+    *("broadcast", "reverse", "gather", "scatter", "iota"),
+}
+"""An operation of these alone computes nothing."""
+MOVING, OTHER = "moving data", "pointwise"
 
 PARTS = {
     "stem": r"/stem_",
@@ -53,8 +58,8 @@ def rows(repeats: int) -> list[Row]:
     program = run.compiled(penalised=True).as_text()
     seconds, wall = _trace(run)
     run.close()
-    spent = _classify(seconds, program)
-    return [_row(kind, spent, wall) for kind in (*KINDS, OTHER)]
+    spent = classify(seconds, program)
+    return [_row(kind, spent, wall) for kind in (*KINDS, MOVING, OTHER)]
 
 
 def _row(kind: str, spent: dict[tuple[str, str], float], wall: float) -> Row:
@@ -100,8 +105,8 @@ def _operations(found: jax.profiler.ProfileData) -> dict[str, float]:
 # What an operation is --------------------------------------------------------------------------
 
 
-def _classify(seconds: dict[str, float], program: str) -> dict[tuple[str, str], float]:
-    """Seconds by (part of the network, kind of operation)."""
+def classify(seconds: dict[str, float], program: str) -> dict[tuple[str, str], float]:
+    """Seconds by (part of the network, kind of operation), from those of each operation."""
     computations = parse(program)
     instructions = {name: found for lines in computations.values() for name, found in lines.items()}
     spent: dict[tuple[str, str], float] = collections.defaultdict(float)
@@ -134,7 +139,8 @@ def parse(program: str) -> dict[str, dict[str, Instruction]]:
 
 def _kind(inside: list[Instruction]) -> str:
     opcodes = {instruction.opcode for instruction in inside}
-    return next((kind for kind, those in KINDS.items() if opcodes & set(those)), OTHER)
+    neither = MOVING if opcodes <= MOVES else OTHER
+    return next((kind for kind, those in KINDS.items() if opcodes & those), neither)
 
 
 def _part(inside: list[Instruction]) -> str:

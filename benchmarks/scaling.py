@@ -7,6 +7,7 @@ count of the step with plain convolutions, before optimisation.
 
 import dataclasses
 import functools
+import math
 import pathlib
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -20,11 +21,16 @@ from benchmarks.measure import Row, interleaved, medians
 from benchmarks.ours import Run, learner_of, setting
 from invclr_jax import data
 from invclr_jax.evaluation.features import average_features
-from invclr_jax.models.resnet import ResNet18
-from invclr_jax.training.step import create_state, run_key, train_step
+from invclr_jax.training.step import run_key, train_step
 from invclr_jax.transforms.spirograph import SpirographTransform
 
-BASE: dict[str, Any] = {"model__width": 8, "batch_size": 64, "transform__size": 16}
+BASE: dict[str, Any] = {
+    "model__name": "resnet10",  # most of this benchmark's time is compilation
+    "model__width": 8,
+    "batch_size": 64,
+    "transform__size": 16,
+}
+NUISANCE = SpirographTransform().nuisance
 ROWS = 4096
 PEAK_SIZES = (1024, 2048, 4096)
 
@@ -35,7 +41,7 @@ class Sweep:
 
     Attributes:
       name: for the plot's axis.
-      key: of the configuration.
+      key: of the configuration, or `alpha` for the number of nuisances.
       values: of the key.
       lines: name of each line in the plot: whether it is penalised, and its estimator.
     """
@@ -52,7 +58,7 @@ SWEEPS = (
     Sweep("width", "model__width", (4, 8, 16, 32), BOTH),
     Sweep("picture size", "transform__size", (8, 16, 32), BOTH),
     Sweep("L", "penalty__num_samples", (1, 10, 100, 1000), {"sampled": (True, "sampled")}),
-    Sweep("size of alpha", "", (1, 3, 6), {n: (True, n) for n in ("forward", "exact")}),
+    Sweep("size of alpha", "alpha", (1, 3, 6), {n: (True, n) for n in ("forward", "exact")}),
 )
 AVERAGES = (1, 2, 4, 8, 16, 32)
 
@@ -81,16 +87,13 @@ def matrix_product_peak(repeats: int) -> float:
 
 
 def _sweep(sweep: Sweep, repeats: int, peak: float) -> list[Row]:
-    runs, contenders, flops = [], {}, {}
+    contenders, flops = {}, {}
     for line, (penalised, estimator) in sweep.lines.items():
         for value in sweep.values:
-            run = _run(sweep.key, value, estimator)
-            runs.append(run)
+            run = _run(estimator, **{sweep.key: value})
             contenders[line, value] = functools.partial(run.step, penalised)
             flops[line, value] = count_flops(run, penalised)
     found = _medians(contenders, repeats)
-    for run in runs:
-        run.close()
     return [
         _row(sweep.name, *point, found[point], {"flops": flops[point], "peak": peak})
         for point in contenders
@@ -109,21 +112,25 @@ def _row(sweep: str, line: str, value: int, seconds: float, counted: dict[str, f
     return Row(f"{sweep} {value}, {line}", seconds, details=details)
 
 
-def _run(key: str, value: int, estimator: str) -> Run:
-    """A run that differs from the base in one key, or in the number of nuisances (key '')."""
-    size = value if not key else len(SpirographTransform().nuisance)
-    overrides = BASE | ({key: value} if key else {})
-    transform = _spirograph(size, overrides["transform__size"])
+def _run(estimator: str, **changed: int) -> Run:
+    """A run that differs from the base in some keys, or in the number of nuisances (`alpha`)."""
+    overrides = BASE | {"penalty__estimator": estimator} | changed
+    return _make(overrides.pop("alpha", len(NUISANCE)), tuple(overrides.items()))
+
+
+@functools.cache
+def _make(alpha_size: int, overrides: tuple[tuple[str, Any], ...]) -> Run:
+    config = setting(**dict(overrides))
+    transform = _spirograph(alpha_size, config.transform.size)
     x = np.asarray(transform.x.sample(jax.random.key(0), ROWS), np.float32)
-    dataset = data.Dataset("spirograph", data.Split(x), None)
-    return Run(setting(**overrides, penalty__estimator=estimator), dataset, transform)
+    return Run(config, data.Dataset("spirograph", data.Split(x), None), transform)
 
 
 def _spirograph(alpha_size: int, size: int) -> SpirographTransform:
     """The renderer with its first nuisances as alpha and the others moved to x."""
-    usual = SpirographTransform()
-    nuisance, moved = usual.nuisance[:alpha_size], usual.nuisance[alpha_size:]
-    return SpirographTransform((*usual.interest, *moved), nuisance, size)
+    moved = NUISANCE[alpha_size:]
+    interest = (*SpirographTransform().interest, *moved)
+    return SpirographTransform(interest, NUISANCE[:alpha_size], size)
 
 
 def count_flops(run: Run, penalised: bool) -> float:
@@ -131,9 +138,10 @@ def count_flops(run: Run, penalised: bool) -> float:
     config = run.config.copy_and_resolve_references()
     config.model.conv = "xla"
     learner = learner_of(config, len(run.rows), run.learner.transform, axis=None)
-    state = jax.eval_shape(lambda: create_state(learner))
-    rows = {"image": jax.ShapeDtypeStruct(run.rows.shape, run.rows.dtype)}
-    indices = jax.ShapeDtypeStruct((config.batch_size,), jnp.int32)
+    shape = jax.ShapeDtypeStruct
+    state = jax.tree.map(lambda copies: shape(copies.shape[1:], copies.dtype), run.state)
+    rows = {"image": shape(run.rows.shape, run.rows.dtype)}
+    indices = shape((config.batch_size,), jnp.int32)
     step = jax.jit(functools.partial(train_step, learner, penalised))
     lowered = step.lower(state, rows, indices, run_key(learner))
     return float((lowered.cost_analysis() or {})["flops"])
@@ -141,9 +149,9 @@ def count_flops(run: Run, penalised: bool) -> float:
 
 def _averaging(repeats: int) -> list[Row]:
     """Feature averaging over M transformations, of one batch."""
-    size, width = BASE["transform__size"], BASE["model__width"]
-    transform, module = SpirographTransform(size=size), ResNet18(width=width)
-    x = np.asarray(transform.x.sample(jax.random.key(0), BASE["batch_size"]), np.float32)
+    run = _run("forward")
+    transform, module = run.learner.transform, run.learner.encoder.clone(axis=None)
+    size, x = run.config.transform.size, run.rows[: run.config.batch_size]
     variables = jax.jit(module.init)(jax.random.key(0), jnp.zeros((2, size, size, 3)))
     encode = jax.tree_util.Partial(jax.jit(module.apply), variables)
     average = functools.partial(average_features, encode, transform, x, jax.random.key(1))
@@ -158,12 +166,15 @@ def plot(rows: list[Row], path: pathlib.Path) -> None:
 
     points = [row for row in rows if "sweep" in row.details]
     sweeps = list(dict.fromkeys(row.details["sweep"] for row in points))
-    figure, panels = plt.subplots(2, 3, figsize=(10, 6), layout="constrained", sharey=True)
-    for sweep, axes in zip(sweeps, panels.flat, strict=True):
+    height = math.ceil(len(sweeps) / 3)
+    figure, panels = plt.subplots(
+        height, 3, figsize=(10, 3 * height), layout="constrained", sharey=True, squeeze=False
+    )
+    for sweep, axes in zip(sweeps, panels.flat, strict=False):
+        axes.set(xscale="log", yscale="log", xlabel=sweep)
         here = [row for row in points if row.details["sweep"] == sweep]
         for line in dict.fromkeys(row.details["line"] for row in here):
             _line(axes, line, [row for row in here if row.details["line"] == line])
-        axes.set(xscale="log", yscale="log", xlabel=sweep)
         axes.legend(fontsize="small")
     for axes in panels[:, 0]:
         axes.set_ylabel("seconds")
@@ -179,4 +190,4 @@ def _line(axes, name: str, rows: list[Row]) -> None:
         at_peak = [row.details["seconds_at_peak"] for row in rows]
         axes.plot(values, at_peak, "--", color=drawn.get_color())
     axes.set_xticks(values, [str(value) for value in values])
-    axes.minorticks_off()
+    axes.set_xticks([], minor=True)
