@@ -25,7 +25,7 @@ SETTING: dict[str, str | int] = {
     "num_steps": 40,
     "checkpoint.every_steps": (EVERY := 3),
 }
-PATIENCE = 1200
+PATIENCE = 3600
 """Seconds after which a process counts as hung."""
 
 Arrays = dict[str, np.ndarray]
