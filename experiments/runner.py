@@ -73,31 +73,41 @@ def ensure(
     """
     config = run.config(seed, data_path)
     path = record_path(results, run, seed)
-    options = evaluation_options(run, seed)
     known = json.loads(path.read_text()) if path.exists() else None
-    if known is not None and _is_current(known, config, options):
+    if known is not None and _is_current(known, config, evaluation_options(run, seed)):
         return known
     folder = workdir / run.scale / run.dataset / run.name / f"seed{seed}"
     dataset = _dataset(json.dumps(config.data.to_dict()), config.transform.size)
-    started_by = _note_version(folder)
+    _note_version(folder)
     result = train(config, folder, dataset=dataset, evaluate=protocols.periodic(config))
     if result.signal is not None:
         raise Stopped(result.signal)
+    record = _record(run, seed, config, folder, dataset)
+    _write(path, record)
+    return record
+
+
+def _record(run: Run, seed: int, config, folder: pathlib.Path, dataset: Dataset) -> dict[str, Any]:
+    """Evaluates a finished run and gathers what is worth keeping."""
     start = time.perf_counter()
-    metrics = _evaluate(run, seed, folder, dataset, options)
-    seconds = _training_seconds(folder, config.batch_size)
-    seconds["evaluate"] = time.perf_counter() - start
-    record = {
-        **_identity(run, seed, config, options),
-        "code": {"trained": started_by, "evaluated": code_version()},
+    metrics = _evaluate(run, seed, folder, dataset)
+    evaluation = {"evaluate": time.perf_counter() - start}
+    config = config.copy_and_resolve_references()
+    config.data.path = None  # says nothing on another machine
+    return {
+        "scale": run.scale,
+        "dataset": run.dataset,
+        "name": run.name,
+        "seed": seed,
+        "config": config.to_dict(),
+        "evaluation": evaluation_options(run, seed),
+        "code": {"trained": _note_version(folder), "evaluated": code_version()},
         "jax_version": jax.__version__,
         "hardware": f"{jax.device_count()} {jax.default_backend()}, {os.cpu_count()} cores",
-        "seconds": seconds,
+        "seconds": _training_seconds(folder, config.batch_size) | evaluation,
         "metrics": metrics,
         **_curves(folder),
     }
-    _write(path, record)
-    return record
 
 
 def record_path(results: pathlib.Path, run: Run, seed: int) -> pathlib.Path:
@@ -127,13 +137,6 @@ def _is_current(record, config, options) -> bool:
     return not configuration.differences(there, config) and record["evaluation"] == options
 
 
-def _identity(run: Run, seed: int, config, options) -> dict[str, Any]:
-    config = config.copy_and_resolve_references()
-    config.data.path = None  # says nothing on another machine
-    identity = {"scale": run.scale, "dataset": run.dataset, "name": run.name, "seed": seed}
-    return identity | {"config": config.to_dict(), "evaluation": options}
-
-
 @functools.lru_cache(maxsize=2)
 def _dataset(options: str, size: int | None) -> Dataset:
     """The data of a configuration; runs of the same data share it."""
@@ -150,7 +153,7 @@ def _note_version(folder: pathlib.Path) -> str:
     return path.read_text().strip()
 
 
-def _evaluate(run: Run, seed: int, folder: pathlib.Path, dataset: Dataset, options):
+def _evaluate(run: Run, seed: int, folder: pathlib.Path, dataset: Dataset) -> dict[str, float]:
     encoder = load_encoder(folder)
     train_rows, test_rows = ROWS[run.scale]
     assert dataset.test is not None  # all of our data has a test split
@@ -160,7 +163,7 @@ def _evaluate(run: Run, seed: int, folder: pathlib.Path, dataset: Dataset, optio
     context = Context(encoder, part, settings_of(run, seed))
     results = Results(folder / "results.json", config=encoder.config, step=encoder.step, seed=seed)
     metrics: dict[str, float] = {}
-    names = list(protocol_names(run))
+    names, options = list(protocol_names(run)), evaluation_options(run, seed)
     start = time.perf_counter()
     for name, found in protocols.evaluate(context, names, results, options):
         print(f"  evaluated {name}, {time.perf_counter() - start:.0f} s", flush=True)
