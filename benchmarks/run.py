@@ -17,40 +17,15 @@ import types
 import jax
 from absl import app, flags
 
-from benchmarks.measure import Row, has_torch
+from benchmarks.measure import has_torch
+from benchmarks.summary import BENCHMARKS, summary, table
 from invclr_jax.evaluation.results import code_version
-
-BENCHMARKS = (
-    "step",
-    "memory",
-    "startup",
-    "scaling",
-    "profile",
-    "render",
-    "data",
-    "resize_quality",
-    "estimators",
-    "features",
-    "probe",
-)
 
 REFERENCES = ("torch", "sklearn")
 
 _ONLY = flags.DEFINE_list("only", list(BENCHMARKS), "Which benchmarks to run, by module name.")
 _REPEATS = flags.DEFINE_integer("repeats", 5, "Measured turns of each contender.", lower_bound=1)
 _OUT = flags.DEFINE_string("out", "benchmarks/results", "Folder for the NAME.json files and plots.")
-
-
-def table(rows: list[Row]) -> str:
-    """The rows as a Markdown table."""
-    lines = ["| Work | ours | reference | ratio | to reach |", "|---|---|---|---|---|"]
-    for row in rows:
-        theirs = "–" if row.theirs is None else f"{row.theirs:.4g} {row.unit} ({row.reference})"
-        ratio = "–" if row.ratio is None else f"{row.ratio:.2f}×"
-        lines.append(
-            f"| {row.work} | {row.ours:.4g} {row.unit} | {theirs} | {ratio} | {row.target} |"
-        )
-    return "\n".join(lines)
 
 
 def _machine() -> dict[str, str | int | None]:
@@ -101,24 +76,6 @@ def main(argv):
         if hasattr(module, "plot"):
             module.plot(rows, out / f"{name}.png")
         (out / "README.md").write_text(summary(out))
-
-
-def summary(out: pathlib.Path) -> str:
-    """All results that are in a folder, with their plots, as one Markdown page."""
-    parts = ["# What was measured\n\nWritten by `python -m benchmarks.run`; nothing is typed in.\n"]
-    for name in BENCHMARKS:
-        path = out / f"{name}.json"
-        if not path.exists():
-            continue
-        record = json.loads(path.read_text())
-        fields = {field.name for field in dataclasses.fields(Row)}
-        rows = [Row(**{k: v for k, v in row.items() if k in fields}) for row in record["rows"]]
-        machine = ", ".join(f"{key} {value}" for key, value in record["machine"].items())
-        parts.append(f"## {name}\n\n{machine}; code {record.get('code', 'unknown')}\n")
-        parts.append(table(rows) + "\n")
-        if (out / f"{name}.png").exists():
-            parts.append(f"![{name}]({name}.png)\n")
-    return "\n".join(parts)
 
 
 if __name__ == "__main__":

@@ -9,24 +9,17 @@ derivative, a large V and a large step. Results go to mechanism.json beside the 
 table.
 """
 
-import dataclasses
-import functools
 import json
 import pathlib
 
-import flax.linen as nn
 import jax
-import jax.numpy as jnp
 import numpy as np
 from absl import flags
-from jaxtyping import Array, PyTree
 
+from experiments.jumps import DRAWS, measure
 from invclr_jax import cli
-from invclr_jax.checkpoint import Encoder, load_encoder
-from invclr_jax.evaluation.invariance import unit
+from invclr_jax.checkpoint import load_encoder
 from invclr_jax.evaluation.results import code_version
-from invclr_jax.objectives.penalty import finite_penalty, penalty
-from invclr_jax.transforms.base import Transform
 from invclr_jax.transforms.spirograph import SpirographTransform
 
 _WORKDIR = flags.DEFINE_string("workdir", "runs/cpu/spirograph", "Folder of NAME/seedK runs.")
@@ -34,7 +27,7 @@ _OUT = flags.DEFINE_string(
     "out", "experiments/results/cpu/spirograph/mechanism.json", "File of the results."
 )
 
-IMAGES, DRAWS, STEPS = 128, 16, 32
+IMAGES = 128
 COLUMNS = {
     "eval/unit/first_order": "V, first order",
     "eval/unit/finite": "V",
@@ -44,71 +37,6 @@ COLUMNS = {
     "eval/relative/finite": "V/V_total",
     "largest_step": "largest of 32 steps",
 }
-
-
-@dataclasses.dataclass(frozen=True)
-class Network:
-    """What encoders of different weights share, and hence their compiled programs.
-
-    Attributes:
-      module: the encoder.
-      transform: the transformation.
-      train: whether batch norm uses the batch's statistics, as in training.
-    """
-
-    module: nn.Module
-    transform: Transform
-    train: bool
-
-    def represent(self, variables: PyTree, x: Array, alpha: Array) -> Array:
-        """z of x under alpha."""
-        images = self.transform.apply(x, alpha, None)
-        mutable = ["batch_stats"]  # updated and left aside
-        return self.module.apply(variables, images, train=self.train, mutable=mutable)[0]
-
-
-@functools.partial(jax.jit, static_argnums=(0, 1))
-def both_orders(network: Network, feature: str, variables, x: Array, keys) -> dict[str, Array]:
-    """V by first order and V itself, from the same draws of alpha and alpha'."""
-    box, f = network.transform.alpha, functools.partial(network.represent, variables, x)
-
-    def one(key):
-        alpha_key, prime_key, noise_key = jax.random.split(key, 3)
-        alpha, alpha_prime = (box.sample(k, len(x)) for k in (alpha_key, prime_key))
-        options = {"box": box, "key": noise_key, "estimator": "forward", "num_samples": 1}
-        return {
-            "first_order": penalty(f, alpha, **options, feature=feature) / 2,
-            "finite": finite_penalty(f(alpha), f(alpha_prime), feature=feature) / 2,
-        }
-
-    return jax.lax.map(one, keys)
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def largest_step(network: Network, variables, x: Array, key) -> Array:
-    """The longest of 32 equal steps from alpha to alpha', as a share of their sum: 1/32 or more."""
-    alpha, alpha_prime = (network.transform.alpha.sample(k, len(x)) for k in jax.random.split(key))
-
-    def at(way):
-        return unit(network.represent(variables, x, alpha + way * (alpha_prime - alpha)))
-
-    walk = jax.lax.map(at, jnp.linspace(0, 1, STEPS + 1))
-    lengths = jnp.linalg.norm(jnp.diff(walk, axis=0), axis=-1)
-    return (lengths.max(0) / lengths.sum(0)).mean()
-
-
-def measure(encoder: Encoder, x: Array, seed: int) -> dict[str, float]:
-    """All columns for one encoder."""
-    found: dict[str, float] = {}
-    keys = jax.random.split(jax.random.key(seed), DRAWS)
-    for mode, train in (("eval", False), ("train", True)):
-        network = Network(encoder.module, encoder.transform, train)
-        for feature in ("unit", "relative"):
-            values = both_orders(network, feature, encoder.variables, x, keys)
-            found |= {f"{mode}/{feature}/{k}": float(np.mean(v)) for k, v in values.items()}
-    network = Network(encoder.module, encoder.transform, train=False)
-    step = largest_step(network, encoder.variables, x, keys[0])
-    return found | {"largest_step": float(step)}
 
 
 def table(rows: dict[str, dict[str, float]]) -> str:

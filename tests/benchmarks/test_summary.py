@@ -2,7 +2,7 @@
 
 import json
 
-from benchmarks.run import summary
+from benchmarks.summary import summary
 
 
 def test_the_page_holds_every_row(tmp_path):

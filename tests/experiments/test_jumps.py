@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from experiments.mechanism import STEPS, Network, both_orders, largest_step
+from experiments.jumps import STEPS, Network, both_orders, largest_step
 from invclr_jax.transforms.base import Box
 
 
