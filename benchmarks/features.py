@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from benchmarks.measure import Row, has_torch, interleaved, medians
+from invclr_jax.checkpoint import compiled
 from invclr_jax.evaluation.features import average_features, plain_features
 from invclr_jax.models.resnet import ResNet18
 from invclr_jax.transforms.image import ImageTransform
@@ -25,7 +26,7 @@ def rows(repeats: int) -> list[Row]:
 def _encoder(width: int):
     module = ResNet18(width=width)
     variables = jax.jit(module.init)(jax.random.key(0), jnp.zeros((2, 32, 32, 3)))
-    return jax.tree_util.Partial(jax.jit(module.apply), variables)
+    return jax.tree_util.Partial(compiled(module), variables)
 
 
 def _beside_torch(repeats: int) -> Row:

@@ -22,18 +22,25 @@ from benchmarks.summary import BENCHMARKS, summary, table
 from invclr_jax.evaluation.results import code_version
 
 REFERENCES = ("torch", "sklearn")
+BUSY = 0.5
+"""Load average of the last minute above which timings are doubtful."""
 
 _ONLY = flags.DEFINE_list("only", list(BENCHMARKS), "Which benchmarks to run, by module name.")
 _REPEATS = flags.DEFINE_integer("repeats", 5, "Measured turns of each contender.", lower_bound=1)
 _OUT = flags.DEFINE_string("out", "benchmarks/results", "Folder for the NAME.json files and plots.")
 
 
-def _machine() -> dict[str, str | int | None]:
+def _machine() -> dict[str, str | float | None]:
+    """What the numbers depend on; says so where others are at work."""
+    load = os.getloadavg()[0]
+    if load > BUSY:
+        print(f"the machine is busy (load {load:.1f}): medians will not be worth much")
     torch = importlib.metadata.version("torch") if has_torch() else None
     return {
         "device": jax.devices()[0].device_kind,
         "devices": jax.device_count(),
         "cores": os.cpu_count(),
+        "load_at_start": load,
         "jax": jax.__version__,
         "torch": torch,
         "python": platform.python_version(),
@@ -58,6 +65,7 @@ def main(argv):
     unknown = set(_ONLY.value) - set(BENCHMARKS)
     if unknown:
         raise app.UsageError(f"no benchmark {sorted(unknown)}: there are {', '.join(BENCHMARKS)}")
+    machine = _machine()  # before we load it ourselves
     out = pathlib.Path(_OUT.value)
     out.mkdir(parents=True, exist_ok=True)
     for name in _ONLY.value:
@@ -67,7 +75,7 @@ def main(argv):
         rows = module.rows(_REPEATS.value)
         print(f"\n{name}\n{table(rows)}", flush=True)
         record = {
-            "machine": _machine(),
+            "machine": machine,
             "code": code_version(),
             "repeats": _REPEATS.value,
             "rows": [dataclasses.asdict(r) | {"ratio": r.ratio} for r in rows],
