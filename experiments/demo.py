@@ -17,6 +17,7 @@ from matplotlib import pyplot as plt
 
 from configs import spirograph_cpu
 from experiments.page import Page, comparison
+from experiments.runner import Stopped
 from invclr_jax import cli
 from invclr_jax.checkpoint import load_encoder
 from invclr_jax.evaluation import protocols
@@ -52,7 +53,9 @@ def train_and_evaluate(out: pathlib.Path, name: str, weight: float, steps: int) 
     config.log.every_steps = max(steps // 20, 1)
     workdir = out / name.replace(" ", "_")
     print(f"\ntraining with {name} in {workdir}", flush=True)
-    train(config, workdir)
+    result = train(config, workdir)
+    if result.signal is not None:
+        raise Stopped(result.signal)
     encoder = load_encoder(workdir)
     context = Context(encoder, load_data(encoder.config), SETTINGS)
     results = Results(
@@ -110,9 +113,14 @@ def samples():
 def main() -> int:
     """Trains both, evaluates both, writes the page."""
     out, start = pathlib.Path(_OUT.value), time.perf_counter()
-    found = {
-        name: train_and_evaluate(out, name, weight, _STEPS.value) for name, weight in RUNS.items()
-    }
+    try:
+        found = {
+            name: train_and_evaluate(out, name, weight, _STEPS.value)
+            for name, weight in RUNS.items()
+        }
+    except Stopped as stopped:
+        print(f"{stopped}: start the demo again to go on")
+        return 128 + stopped.signal
     page = Page("invclr_jax: two encoders of Spirograph")
     page.text(
         "Each picture is drawn from four factors of interest and six nuisances. An encoder should "
