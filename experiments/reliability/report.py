@@ -89,7 +89,10 @@ the same number of devices only."""
 
 def _determinism(f: Mapping) -> str:
     return f"""\
-The same seed on the same machine, {f["tried"]} times more: same final bits, same logged metrics."""
+The same seed on the same machine, {f["tried"]} times more: same final bits, same logged metrics.
+They depend on the numbers of devices and of CPU cores that the process may use, because XLA splits
+sums between threads: a scheduler that takes a core away between two starts changes the last digits
+of float32."""
 
 
 def _processes(f: Mapping) -> str:

@@ -25,6 +25,9 @@ SETTING: dict[str, str | int] = {
     "num_steps": 40,
     "checkpoint.every_steps": (EVERY := 3),
 }
+CORES = ",".join(map(str, sorted(os.sched_getaffinity(0))))
+"""Those that this program was started on; their number decides the bits of sums."""
+
 PATIENCE = 3600
 """Seconds after which a process counts as hung."""
 
@@ -85,7 +88,16 @@ def start(
     dtype = {"model.dtype": "float64"} if float64 else {}
     given = {key.replace("__", "."): value for key, value in overrides.items()}
     config = [f"--config.{key}={value}" for key, value in (SETTING | dtype | given).items()]
-    command = [*before, sys.executable, "-m", "invclr_jax.train", f"--workdir={workdir}"]
+    command = [
+        "taskset",
+        "--cpu-list",
+        CORES,
+        *before,
+        sys.executable,
+        "-m",
+        "invclr_jax.train",
+        f"--workdir={workdir}",
+    ]
     command += ["--config=configs/spirograph_cpu.py", *config, *flags]
     command += [f"--compilation_cache={workdir.parent / 'cache'}"]
     environment = os.environ | {
