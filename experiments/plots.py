@@ -33,22 +33,29 @@ COLOURS = {
 }
 OTHERS = ("#30638e", "#a3623a", "#c96fb0", "#7a9e3b")
 PANEL_SIZE = (4.6, 3.3)
+ASIDE = ("row", "image", "long", "wide", "unclipped")
+"""Words of a run's name that leave the form of its penalty as it is."""
 
 
 def label(name: str) -> str:
     """A run's name for people: `finite relative, λ 0.1`."""
-    words = name.split("-")
-    row = ["row"] if "row" in words else []
-    words = [word for word in words if word not in ("row", "image")]
+    words, aside = _parted(name)
+    aside = [word for word in aside if word != "image"]
     if words == ["none"]:
-        return ", ".join(["no penalty", *row])
-    return ", ".join([" ".join(words[:-1]), f"λ {words[-1]}", *row])
+        return ", ".join(["no penalty", *aside])
+    return ", ".join([" ".join(words[:-1]), f"λ {words[-1]}", *aside])
 
 
 def kind(name: str) -> str:
-    """A run's name without its lambda."""
-    words = [word for word in name.split("-") if word not in ("row", "image")]
+    """The form of a run's penalty: its name without lambda and what is aside."""
+    words, _ = _parted(name)
     return "none" if words == ["none"] else "-".join(words[:-1])
+
+
+def _parted(name: str) -> tuple[list[str], list[str]]:
+    """The words of a run's name that say its penalty, and the others."""
+    words = name.split("-")
+    return [w for w in words if w not in ASIDE], [w for w in words if w in ASIDE]
 
 
 def colour(name: str) -> str:

@@ -6,6 +6,7 @@ A run is `data set/name`; the name says what it changes, in any order, parted by
     unit-0.01               a feature and lambda; the estimator is the configuration's
     finite-relative-0.1     an estimator, a feature and lambda
     row-none                Spirograph's intensity divided by the maximum of each row
+    ramp-centred-0.01       lambda grows over the first half of training; see `WORDS` for more
 
 so that any combination can be asked for, not only those that the experiments use.
 """
@@ -52,7 +53,7 @@ SCALES = tuple(BASES)
 CIFAR_TRAIN = 50_000
 
 LAMBDAS = {"cpu": ("0.001", "0.01", "0.1"), "paper": ("0.0001", "0.001", "0.01", "0.1", "1")}
-FINITE_WEIGHTS = ("0.01", "0.1", "0.3", "1")
+FINITE_WEIGHTS = ("0.1", "1", "10")
 
 COMPARED: dict[str, dict[str, tuple[str, ...]]] = {
     "cpu": {
@@ -61,12 +62,13 @@ COMPARED: dict[str, dict[str, tuple[str, ...]]] = {
             "unit-0.01",
             "centred-0.01",
             "relative-0.01",
-            "finite-unit-0.1",
-            "finite-relative-0.1",
+            "finite-unit-1",
+            "finite-relative-1",
         ),
-        "cifar10": ("none", "unit-0.1", "centred-0.1", "finite-relative-0.1"),
-        "cifar100": ("none", "unit-0.1", "centred-0.1", "finite-relative-0.1"),
-        "moco_cifar100": ("none", "unit-0.1"),
+        # The first-order centred penalty stays above the clip of 1, where it has no gradient.
+        "cifar10": ("none", "unit-0.1", "unclipped-centred-0.1", "finite-relative-1"),
+        "cifar100": ("none", "unit-0.1", "unclipped-centred-0.1", "finite-relative-1"),
+        "moco_cifar100": ("none", "unit-0.1", "finite-relative-1"),
     },
     "paper": {
         "spirograph": ("none", "unit-0.01"),
@@ -77,6 +79,19 @@ COMPARED: dict[str, dict[str, tuple[str, ...]]] = {
     },
 }
 """What tables and figures set side by side: the paper's two, and beside them our forms."""
+
+WORDS: dict[str, tuple[str, Any]] = {
+    "none": ("penalty.weight", 0.0),
+    "unclipped": ("penalty.clip", 1e9),
+    "ramp": ("penalty.ramp_epochs", 3.0),
+    "row": ("transform.normalise", "row"),
+    "image": ("transform.normalise", "image"),
+    "long": ("num_steps", 10_000),
+    "wide": ("model.width", 32),
+    **{feature: ("penalty.feature", feature) for feature in FEATURES},
+    **{estimator: ("penalty.estimator", estimator) for estimator in ESTIMATORS},
+}
+"""Parts of a run's name and the configuration key that each sets; a number is lambda."""
 
 # Rows that the metrics during training are measured on.
 PERIODIC_LIMIT = {"cpu": 1000, "paper": 5000}
@@ -142,20 +157,13 @@ def changes(name: str) -> dict[str, Any]:
 
 
 def _meaning(part: str, name: str) -> tuple[str, Any]:
-    if part == "none":
-        return "penalty.weight", 0.0
-    if part in FEATURES:
-        return "penalty.feature", part
-    if part in ESTIMATORS:
-        return "penalty.estimator", part
-    if part in ("row", "image"):
-        return "transform.normalise", part
+    if part in WORDS:
+        return WORDS[part]
     try:
         return "penalty.weight", float(part)
     except ValueError:
-        words = ", ".join(("none", *FEATURES, *ESTIMATORS, "row", "image"))
         raise ValueError(
-            f"run {name!r} has the part {part!r}: use {words} or a number, parted by -"
+            f"run {name!r} has the part {part!r}: use {', '.join(WORDS)} or a number, parted by -"
         ) from None
 
 

@@ -82,6 +82,7 @@ def default_config() -> ml_collections.ConfigDict:
         feature="unit",
         num_samples=100,  # L
         every=1,  # apply it each n-th step with n times the weight
+        ramp_epochs=0.0,  # lambda grows from 0 over so many epochs
     )
     config.optimizer = dict(
         name="lars",
@@ -258,7 +259,10 @@ _LIMITS = {
     ),
     "a finite number of at least 0": (
         lambda v: 0 <= v < float("inf"),
-        ("penalty.weight", "optimizer.weight_decay", "optimizer.ramp_epochs", "transform.strength"),
+        (
+            *("penalty.weight", "penalty.ramp_epochs", "transform.strength"),
+            *("optimizer.weight_decay", "optimizer.ramp_epochs"),
+        ),
     ),
     "a finite number above 0": (
         lambda v: 0 < v < float("inf"),

@@ -11,7 +11,9 @@ from experiments.figures import (
     fig4,
     fig5,
     fig6,
+    larger,
     normalisation,
+    onset,
     scoreboard,
     spirograph_invariance,
     table1,
@@ -37,4 +39,6 @@ EXPERIMENTS: dict[str, Experiment] = {
     "cost": cost.EXPERIMENT,
     "estimators": estimators.EXPERIMENT,
     "normalisation": normalisation.EXPERIMENT,
+    "onset": onset.EXPERIMENT,
+    "larger": larger.EXPERIMENT,
 }

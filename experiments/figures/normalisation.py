@@ -7,7 +7,7 @@ from experiments.plots import Panel, bar_panels
 from experiments.records import Metric, Records
 from experiments.tables import Column, Table, metric_table
 
-FORMS = {"cpu": ("none", "unit-0.01", "finite-relative-0.1"), "paper": ("none", "unit-0.01")}
+FORMS = {"cpu": ("none", "unit-0.01", "finite-relative-1"), "paper": ("none", "unit-0.01")}
 
 
 def names(scale: str) -> tuple[str, ...]:

@@ -49,6 +49,7 @@ class Learner:
       head: g, representations to projections.
       transform: t, with the distribution of alpha.
       tx: the optimiser.
+      penalty_weight: lambda, a function of the step.
       axis: mapped device axis, None for one device without `pmap`.
       num_classes: classes of the online probe; None where targets are numbers.
     """
@@ -58,6 +59,7 @@ class Learner:
     head: nn.Module
     transform: Transform
     tx: optax.GradientTransformation
+    penalty_weight: optax.Schedule
     axis: parallel.Axis = None
     num_classes: int | None = None
 
@@ -110,9 +112,16 @@ def make_learner(
         head=_build_head(config, encoder),
         transform=transform,
         tx=optimizer.make_optimizer(config.optimizer, schedule),
+        penalty_weight=_penalty_weight(config.penalty, steps_per_epoch),
         axis=axis,
         num_classes=num_classes,
     )
+
+
+def _penalty_weight(options: ml_collections.ConfigDict, steps_per_epoch: int) -> optax.Schedule:
+    """Lambda by the step: the weight, or a straight line up to it."""
+    ramp = options.ramp_epochs * steps_per_epoch
+    return lambda step: options.weight * jnp.minimum(step / ramp, 1) if ramp else options.weight
 
 
 def _chunk_norm(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:

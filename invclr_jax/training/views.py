@@ -104,7 +104,7 @@ def penalised_view(
 
 
 def add_penalty(
-    learner: Learner, contrast: Array, value: Array, penalised: bool
+    learner: Learner, step: Array, contrast: Array, value: Array, penalised: bool
 ) -> tuple[Array, dict[str, Array]]:
     """The loss `contrast + λ·min(penalty, clip)` and its terms by name, for the log.
 
@@ -115,7 +115,7 @@ def add_penalty(
     options = learner.config.penalty
     mean = parallel.mean_over_devices(value, learner.axis)
     clipped = penalty.clip_from_above(mean, options.clip)
-    loss = contrast + options.weight * options.every * clipped
+    loss = contrast + learner.penalty_weight(step) * options.every * clipped
     return loss, {"contrastive": contrast, "penalty": mean}
 
 

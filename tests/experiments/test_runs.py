@@ -6,7 +6,7 @@ from experiments import batch
 from experiments.figures import EXPERIMENTS
 from experiments.plan import describe, estimate, forward_flops, penalty_ratio
 from experiments.records import Records
-from experiments.runs import BASES, COMPARED, SCALES, Run, changes, num_steps, parse
+from experiments.runs import BASES, COMPARED, SCALES, WORDS, Run, changes, num_steps, parse
 from invclr_jax import config as configuration
 from tests.experiments.synthetic import record
 
@@ -114,3 +114,10 @@ def test_the_plan_prefers_measured_times():
     assert penalty_ratio(Run("cpu", "spirograph", "centred-0.1").config(0), found) == 3
     sweep = estimate(Run("cpu", "spirograph", "centred-0.1"), found)
     assert sweep.seconds == pytest.approx(1.5 * sweep.steps)
+
+
+def test_every_word_of_a_name_is_known_to_the_configuration():
+    for word, (key, value) in WORDS.items():
+        name = word if word == "none" else f"{word}-0.1"
+        flat = configuration.flatten(Run("cpu", "spirograph", name).config(seed=0))
+        assert flat[key] == value, word

@@ -65,7 +65,7 @@ def loss(
     )
     local_keys = parallel.local_rows(keys, learner.axis)
     contrast = contrastive.moco_loss(queries, local_keys, queue, config.contrastive.temperature)
-    total, terms = views.add_penalty(learner, contrast, penalty, penalised)
+    total, terms = views.add_penalty(learner, state.step, contrast, penalty, penalised)
     queue, pointer = enqueue(queue, state.method["pointer"], keys)
     method = {
         "params": key_params,

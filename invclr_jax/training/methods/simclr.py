@@ -33,7 +33,7 @@ def loss(
     )
     p, q, z = projected
     contrast = LOSSES[options.loss](p, q, options.temperature, axis=learner.axis)
-    total, terms = views.add_penalty(learner, contrast, penalty, penalised)
+    total, terms = views.add_penalty(learner, state.step, contrast, penalty, penalised)
     others = len(p) * parallel.axis_size(learner.axis)
     candidates = others if options.loss == "info_nce" else 2 * others - 1
     terms["mutual_information_bound"] = contrastive.mutual_information_bound(contrast, candidates)

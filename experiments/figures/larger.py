@@ -1,0 +1,21 @@
+"""Our question: is what we found an accident of a small encoder or a short schedule?"""
+
+from experiments.figures.comparison import comparison
+
+FORMS = {"cpu": ("none", "unit-0.01", "finite-relative-1"), "paper": ("none", "unit-0.01")}
+SIZES = {"cpu": ("long-", "wide-"), "paper": ()}
+"""Five times the steps; four times the channels."""
+
+
+def names(scale: str) -> tuple[str, ...]:
+    """Each form at the usual size, then at larger ones."""
+    return tuple(f"{size}{form}" for size in ("", *SIZES[scale]) for form in FORMS[scale])
+
+
+EXPERIMENT = comparison(
+    "Longer training, larger encoders",
+    "“long” is 10,000 steps instead of 2000, “wide” 32 base channels instead of 8, sixteen times "
+    "the multiplications.",
+    "Spirograph: the main comparison at three sizes",
+    names,
+)
