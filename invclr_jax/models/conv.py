@@ -32,8 +32,8 @@ def convolve(
       kernel: height, width, input and output channels.
       stride: step between outputs.
       method: `xla` (one convolution operation, right for accelerators), `matmul` (matrix products
-        for 1×1 kernels, tiny outputs and all weight gradients, which XLA's CPU backend computes
-        slowly), or `auto`: `matmul` on CPUs.
+        for 1×1 kernels, tiny outputs, many channels and all weight gradients, which XLA's CPU
+        backend computes slowly), or `auto`: `matmul` on CPUs.
 
     Returns:
       The same numbers by either method, up to rounding.

@@ -1,4 +1,4 @@
-"""A convolution whose weight gradients are matrix products, to any order of differentiation.
+"""A convolution made of matrix products, to any order of differentiation.
 
 A convolution y = x * w belongs to the trilinear form ⟨x * w, y⟩ of images x, kernel w and cotangent
 y. Its three partial contractions are the convolution itself, the gradient in x and the gradient in
@@ -15,9 +15,11 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 from jaxtyping import Array, Float
 
-CACHE = 2**19
-"""Bytes of images whose kernel gradient is computed at a time: several copies fit in a core's
-cache."""
+from invclr_jax.models import winograd
+from invclr_jax.models.blocking import images_at_a_time
+
+WINOGRAD_CHANNELS = 128
+"""From so many input and output channels on Winograd's products are faster."""
 
 _ROLES = ("x", "w", "y")
 
@@ -66,7 +68,7 @@ def _input_gradient(w: Array, y: Array, stride: int, size: tuple[int, int]) -> A
 
 def _kernel_gradient(x: Array, y: Array, stride: int, width: int) -> Array:
     """Summed over parts of the batch, so that the copies made for a part stay in the cache."""
-    length = _images_at_a_time(x, y)
+    length = images_at_a_time(len(x), max(a[0].size * a.dtype.itemsize for a in (x, y)))
     parts = tuple(a.reshape(-1, length, *a.shape[1:]) for a in (x, y))
 
     def add(total, part):
@@ -74,12 +76,6 @@ def _kernel_gradient(x: Array, y: Array, stride: int, width: int) -> Array:
 
     zeros = jnp.zeros((width, width, x.shape[-1], y.shape[-1]), jnp.result_type(x, y))
     return jax.lax.scan(add, zeros, parts)[0]
-
-
-def _images_at_a_time(x: Array, y: Array) -> int:
-    """The largest divisor of the batch whose images take at most `CACHE` bytes, or 1."""
-    each = max(a.size * a.dtype.itemsize // len(a) for a in (x, y))
-    return max(k for k in range(1, len(x) + 1) if len(x) % k == 0 and k * each <= max(CACHE, each))
 
 
 def _part_gradient(x: Array, y: Array, stride: int, width: int) -> Array:
@@ -127,11 +123,27 @@ def _over_pixels(a: Array, b: Array) -> Array:
 
 
 def _contract(a, b, *, out, stride, size, width):
+    if (stride, width) == (1, 3) and _suits_winograd(a, b, out, size):
+        return _WINOGRAD[out](a, b)
     if out == "y":
         return _convolve(a, b) if stride == 1 else convolve_xla(a, b, stride)
     if out == "x":
         return _input_gradient(a, b, stride, size)
     return _kernel_gradient(a, b, stride, width)
+
+
+_WINOGRAD = {
+    "y": winograd.convolve,
+    "x": winograd.input_gradient,
+    "w": winograd.kernel_gradient,
+}
+
+
+def _suits_winograd(a: Array, b: Array, out: str, size: tuple[int, int]) -> bool:
+    """Whether Winograd's products are faster, and as good: half precision would lose."""
+    channels = {"y": b.shape[-2:], "x": a.shape[-2:], "w": (a.shape[-1], b.shape[-1])}[out]
+    even = size[0] % 2 == size[1] % 2 == 0
+    return even and min(channels) >= WINOGRAD_CHANNELS and jnp.result_type(a, b).itemsize >= 4
 
 
 def _transpose(position, cotangent, a, b, *, out, **geometry):

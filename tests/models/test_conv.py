@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.signal
 
-from invclr_jax.models import trilinear
+from invclr_jax.models import blocking, trilinear, winograd
 from invclr_jax.models.conv import convolve
 from tests.reference import relative_error
 
@@ -77,6 +77,59 @@ def test_convolution_by_its_definition(x64, size, stride, pixels, method):
     assert relative_error(y, expected) < 1e-12
 
 
+@pytest.mark.parametrize(("pixels", "part"), [((4, 6), 2**19), ((8, 2), 0)])
+def test_winograd_equals_the_convolution(x64, monkeypatch, pixels, part):
+    """All its contractions, nested, whole and image by image; no other test has the channels."""
+    monkeypatch.setattr(trilinear, "WINOGRAD_CHANNELS", 1)
+    monkeypatch.setattr(blocking, "CACHE", 0)
+    monkeypatch.setattr(winograd, "PART", part)
+    operands = arrays(3, pixels)
+    text = quick_jit(functools.partial(convolve, method="matmul")).lower(*operands[:2]).as_text()
+    assert "convolution(" not in text
+    found, expected = (
+        quick_jit(functools.partial(derivatives, functools.partial(convolve, method=method)))
+        for method in ("matmul", "xla")
+    )
+    found, expected = found(*operands), expected(*operands)
+    for name in expected:
+        for ours, theirs in zip(*map(jax.tree.leaves, (found[name], expected[name])), strict=True):
+            assert relative_error(ours, theirs) < 1e-10, name
+
+
+def test_winograd_rounds_about_as_well_as_the_sum():
+    """Against double precision, at the size where it is used."""
+    rng = np.random.default_rng(0)
+    x, y = (rng.normal(size=(4, 8, 8, 128)).astype(np.float32) for _ in "xy")
+    w = rng.normal(size=(3, 3, 128, 128)).astype(np.float32)
+
+    def errors(method):
+        value, pull = jax.vjp(lambda x, w: convolve(x, w, 1, method), x, w)
+        with jax.enable_x64():
+            exact = [jnp.asarray(a, "float64") for a in (x, w, y)]
+            best, best_pull = jax.vjp(lambda x, w: convolve(x, w, 1, "xla"), *exact[:2])
+            truth = (best, *best_pull(exact[2]))
+        found = (value, *pull(y))
+        return [relative_error(a, b) for a, b in zip(found, truth, strict=True)]
+
+    for ours, plain in zip(errors("matmul"), errors("xla"), strict=True):
+        assert ours < 3 * plain < 1e-5
+
+
+@pytest.mark.parametrize(
+    ("channels", "pixels", "dtype", "used"),
+    [
+        (128, (4, 4), "float32", True),
+        (32, (4, 4), "float32", False),
+        (128, (5, 4), "float32", False),
+        (128, (4, 4), "bfloat16", False),
+    ],
+)
+def test_winograd_is_used_where_it_wins(channels, pixels, dtype, used):
+    x, w = jnp.zeros((2, *pixels, channels), dtype), jnp.zeros((3, 3, channels, channels), dtype)
+    text = jax.jit(lambda x, w: convolve(x, w, 1, "matmul")).lower(x, w).as_text()
+    assert ("convolution" not in text.replace("convolution_contract", "")) == used
+
+
 def test_kernel_gradients_are_matrix_products():
     x, w, _, _ = arrays(3)
     loss = lambda w: convolve(x, w, 1, "matmul").sum()  # noqa: E731
@@ -117,10 +170,10 @@ def test_bfloat16():
 def test_kernel_gradients_of_parts_add_up(x64, monkeypatch, cache, length):
     rng = np.random.default_rng(0)
     x, w = (jnp.asarray(rng.normal(size=shape)) for shape in ((6, 7, 8, 3), (3, 3, 3, 2)))
-    monkeypatch.setattr(trilinear, "CACHE", cache)
+    monkeypatch.setattr(blocking, "CACHE", cache)
     found, expected = (
         jax.grad(lambda w: jnp.sin(convolve(x, w, 1, method)).sum())(w)  # noqa: B023
         for method in ("matmul", "xla")
     )
-    assert trilinear._images_at_a_time(x, x[..., :2]) == length
+    assert blocking.images_at_a_time(len(x), x[0].nbytes) == length
     assert relative_error(found, expected) < 1e-12
