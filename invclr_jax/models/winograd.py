@@ -113,11 +113,11 @@ def _each_way(x: Array, transformation: Callable[[Array, int], Pair]) -> list[Ar
     return [part for row in transformation(x, 0) for part in transformation(row, 1)]
 
 
-def _signs(like: Array, axis: int) -> np.ndarray:
+def _signs(like: Array, axis: int) -> Array:
     """(1, -1) along `axis`."""
     shape = [1] * like.ndim
     shape[axis] = 2
-    return np.array([1, -1], like.dtype).reshape(shape)
+    return jnp.asarray(np.reshape([1, -1], shape), like.dtype)
 
 
 def _at(x: Array, axis: int, index: int) -> Array:
