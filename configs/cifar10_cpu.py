@@ -14,7 +14,7 @@ def get_config():
     config = cifar10.get_config()
     config.batch_size = 128
     config.num_epochs = None
-    config.num_steps = 2000
+    config.num_steps = 1000
     config.model.name = "resnet10"
     config.model.width = 8
     config.transform.size = 16

@@ -14,6 +14,7 @@ from experiments.figures import (
     larger,
     normalisation,
     onset,
+    overview,
     scoreboard,
     spirograph_invariance,
     table1,
@@ -23,6 +24,7 @@ from experiments.figures import (
 )
 
 EXPERIMENTS: dict[str, Experiment] = {
+    "overview": overview.EXPERIMENT,
     "scoreboard": scoreboard.EXPERIMENT,
     "features": features.EXPERIMENT,
     "trajectories": trajectories.EXPERIMENT,

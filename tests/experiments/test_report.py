@@ -42,7 +42,7 @@ def test_every_metric_that_an_experiment_shows_is_measured(everything, name):
 def test_every_panel_draws_something(everything, name):
     found, _ = everything
     panels = EXPERIMENTS[name].panels(found)
-    if name != "table2":
+    if name not in ("table2", "overview"):
         assert panels
     for panel in panels:
         figure = compose([panel])

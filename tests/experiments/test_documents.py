@@ -1,0 +1,42 @@
+"""Tables in documents are those of the records."""
+
+import pytest
+
+from experiments import documents
+from experiments.figures import EXPERIMENTS
+from experiments.records import Records
+from experiments.runs import compared, parse
+from tests.experiments.synthetic import record
+
+TEXT = "# A\n<!-- table: overview{} -->\nstale\n<!-- end -->\nB\n"
+
+
+@pytest.fixture(scope="module")
+def found():
+    texts = compared("cpu", "spirograph", "cifar10")
+    return Records([record(parse(text, "cpu"), seed) for text in texts for seed in (0, 1)], "cpu")
+
+
+def test_the_marked_place_holds_the_tables_and_nothing_else_changes(found):
+    filled = documents.fill(TEXT.format(""), found)
+    tables = EXPERIMENTS["overview"].tables(found)
+    assert [table.title for table in tables] == ["Spirograph", "CIFAR-10"]
+    for table in tables:
+        assert table.markdown() in filled
+    assert "stale" not in filled
+    assert filled.startswith("# A\n<!-- table: overview -->\n")
+    assert filled.endswith("<!-- end -->\nB\n")
+    assert documents.fill(filled, found) == filled
+
+
+def test_one_table_by_its_number(found):
+    filled = documents.fill(TEXT.format(" 1"), found)
+    assert "**CIFAR-10**" in filled
+    assert "**Spirograph**" not in filled
+
+
+def test_unknown_names_and_numbers_are_refused(found):
+    with pytest.raises(ValueError, match="no experiment 'fig99'"):
+        documents.fill("<!-- table: fig99 -->\n<!-- end -->", found)
+    with pytest.raises(ValueError, match="has 2 tables, none with the number 7"):
+        documents.fill(TEXT.format(" 7"), found)
