@@ -3,15 +3,18 @@
     python -m experiments.documents README.md docs/findings.md
 
 Whatever stands between `<!-- table: overview -->` and `<!-- end -->` becomes the tables of that
-experiment at cpu scale; `<!-- table: overview 0 -->` is the first of them only, counted from 0.
+experiment at cpu scale; `<!-- table: overview 0 -->` is the first of them only, counted from 0, and
+`<!-- table: mechanism -->` what `experiments.mechanism` measured.
 """
 
+import json
 import pathlib
 import re
+from collections.abc import Mapping
 
 from absl import flags
 
-from experiments import records
+from experiments import jumps, records
 from experiments.figures import EXPERIMENTS
 from experiments.records import Records
 from invclr_jax import cli
@@ -21,32 +24,42 @@ _RESULTS = flags.DEFINE_string("results", "experiments/results", "Folder of the 
 _PLACE = re.compile(r"(<!-- table: (\S+)(?: (\d+))? -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
-def fill(text: str, found: Records) -> str:
+def fill(text: str, found: Records, mechanism: Mapping[str, Mapping[str, float]]) -> str:
     """The document with every marked place filled in.
 
     Args:
       text: Markdown.
       found: the records to tabulate.
+      mechanism: what `experiments.mechanism` found for each run.
     """
-    return _PLACE.sub(lambda match: match[1] + _tables(match, found) + match[4], text)
+
+    def filled(match: re.Match) -> str:
+        name, index = match[2], match[3]
+        tables = (
+            [jumps.table(mechanism) + "\n"] if name == "mechanism" else _tables(name, index, found)
+        )
+        return match[1] + "\n" + "\n".join(tables) + "\n" + match[4]
+
+    return _PLACE.sub(filled, text)
 
 
-def _tables(match: re.Match, found: Records) -> str:
-    name, index = match[2], match[3]
+def _tables(name: str, index: str | None, found: Records) -> list[str]:
     if name not in EXPERIMENTS:
         raise ValueError(f"no experiment {name!r}: use one of {', '.join(EXPERIMENTS)}")
     tables = EXPERIMENTS[name].tables(found)
     if index is not None and int(index) >= len(tables):
         raise ValueError(f"{name} has {len(tables)} tables, none with the number {index}")
     chosen = tables if index is None else [tables[int(index)]]
-    return "\n" + "\n".join(table.markdown() for table in chosen) + "\n"
+    return [table.markdown() for table in chosen]
 
 
 def main(*paths: str) -> None:
     """Fills documents in."""
-    found = records.load(pathlib.Path(_RESULTS.value), "cpu")
+    results = pathlib.Path(_RESULTS.value)
+    found, measured = records.load(results, "cpu"), results / "cpu" / "mechanism.json"
+    mechanism = json.loads(measured.read_text())["runs"] if measured.exists() else {}
     for path in map(pathlib.Path, paths):
-        path.write_text(fill(path.read_text(), found))
+        path.write_text(fill(path.read_text(), found, mechanism))
         print(f"{path}: {len(_PLACE.findall(path.read_text()))} places filled")
 
 

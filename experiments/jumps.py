@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+from collections.abc import Mapping
 
 import flax.linen as nn
 import jax
@@ -15,6 +16,15 @@ from invclr_jax.objectives.penalty import finite_penalty, penalty
 from invclr_jax.transforms.base import Transform
 
 DRAWS, STEPS = 16, 32
+COLUMNS = {
+    "eval/unit/first_order": "V, first order",
+    "eval/unit/finite": "V",
+    "train/unit/first_order": "V, first order, batch norm of training",
+    "train/unit/finite": "V, batch norm of training",
+    "eval/relative/first_order": "V/V_total, first order",
+    "eval/relative/finite": "V/V_total",
+    "largest_step": "largest of 32 steps",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,3 +90,13 @@ def measure(encoder: Encoder, x: Array, seed: int) -> dict[str, float]:
     network = Network(encoder.module, encoder.transform, train=False)
     step = largest_step(network, encoder.variables, x, keys[0])
     return found | {"largest_step": float(step)}
+
+
+def table(rows: Mapping[str, Mapping[str, float]]) -> str:
+    """The results as Markdown, the mean over seeds of each run."""
+    lines = ["| run | " + " | ".join(COLUMNS.values()) + " |", "|---" * (len(COLUMNS) + 1) + "|"]
+    for name in sorted({name.rpartition("/")[0] for name in rows}):
+        seeds = [row for key, row in rows.items() if key.rpartition("/")[0] == name]
+        cells = (f"{np.mean([row[column] for row in seeds]):.3g}" for column in COLUMNS)
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)

@@ -13,40 +13,18 @@ import json
 import pathlib
 
 import jax
-import numpy as np
 from absl import flags
 
-from experiments.jumps import DRAWS, measure
+from experiments.jumps import DRAWS, measure, table
 from invclr_jax import cli
 from invclr_jax.checkpoint import load_encoder
 from invclr_jax.evaluation.results import code_version
 from invclr_jax.transforms.spirograph import SpirographTransform
 
 _WORKDIR = flags.DEFINE_string("workdir", "runs/cpu/spirograph", "Folder of NAME/seedK runs.")
-_OUT = flags.DEFINE_string(
-    "out", "experiments/results/cpu/spirograph/mechanism.json", "File of the results."
-)
+_OUT = flags.DEFINE_string("out", "experiments/results/cpu/mechanism.json", "File of the results.")
 
 IMAGES = 128
-COLUMNS = {
-    "eval/unit/first_order": "V, first order",
-    "eval/unit/finite": "V",
-    "train/unit/first_order": "V, first order, batch norm of training",
-    "train/unit/finite": "V, batch norm of training",
-    "eval/relative/first_order": "V/V_total, first order",
-    "eval/relative/finite": "V/V_total",
-    "largest_step": "largest of 32 steps",
-}
-
-
-def table(rows: dict[str, dict[str, float]]) -> str:
-    """The results as Markdown, the mean over seeds of each run."""
-    lines = ["| run | " + " | ".join(COLUMNS.values()) + " |", "|---" * (len(COLUMNS) + 1) + "|"]
-    for name in sorted({name.rpartition("/")[0] for name in rows}):
-        seeds = [row for key, row in rows.items() if key.rpartition("/")[0] == name]
-        cells = (f"{np.mean([row[column] for row in seeds]):.3g}" for column in COLUMNS)
-        lines.append(f"| {name} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
 
 
 def main() -> int:

@@ -4,6 +4,7 @@ import pytest
 
 from experiments import documents
 from experiments.figures import EXPERIMENTS
+from experiments.jumps import COLUMNS
 from experiments.records import Records
 from experiments.runs import compared, parse
 from tests.experiments.synthetic import record
@@ -18,7 +19,7 @@ def found():
 
 
 def test_the_marked_place_holds_the_tables_and_nothing_else_changes(found):
-    filled = documents.fill(TEXT.format(""), found)
+    filled = documents.fill(TEXT.format(""), found, {})
     tables = EXPERIMENTS["overview"].tables(found)
     assert [table.title for table in tables] == ["Spirograph", "CIFAR-10"]
     for table in tables:
@@ -26,17 +27,23 @@ def test_the_marked_place_holds_the_tables_and_nothing_else_changes(found):
     assert "stale" not in filled
     assert filled.startswith("# A\n<!-- table: overview -->\n")
     assert filled.endswith("<!-- end -->\nB\n")
-    assert documents.fill(filled, found) == filled
+    assert documents.fill(filled, found, {}) == filled
 
 
 def test_one_table_by_its_number(found):
-    filled = documents.fill(TEXT.format(" 1"), found)
+    filled = documents.fill(TEXT.format(" 1"), found, {})
     assert "**CIFAR-10**" in filled
     assert "**Spirograph**" not in filled
 
 
 def test_unknown_names_and_numbers_are_refused(found):
     with pytest.raises(ValueError, match="no experiment 'fig99'"):
-        documents.fill("<!-- table: fig99 -->\n<!-- end -->", found)
+        documents.fill("<!-- table: fig99 -->\n<!-- end -->", found, {})
     with pytest.raises(ValueError, match="has 2 tables, none with the number 7"):
-        documents.fill(TEXT.format(" 7"), found)
+        documents.fill(TEXT.format(" 7"), found, {})
+
+
+def test_the_mechanism_is_averaged_over_seeds(found):
+    rows = {f"unit-0.1/seed{k}": dict.fromkeys(COLUMNS, float(k)) for k in (1, 2)}
+    filled = documents.fill("<!-- table: mechanism -->\n<!-- end -->", found, rows)
+    assert "| unit-0.1 |" + " 1.5 |" * len(COLUMNS) in filled
