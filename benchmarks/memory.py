@@ -19,6 +19,7 @@ import jax
 from benchmarks.measure import Row, has_torch
 from benchmarks.ours import Run, setting
 from benchmarks.step import make_peer
+from invclr_jax.allocator import keep_freed_memory
 
 WIDTH, BATCH, STEPS = 64, 64, 2
 SIDES = ("contiguous", "channels_last")
@@ -55,6 +56,7 @@ def _in_process(side: str) -> dict:
 
 
 def _measure(side: str, width: int, batch: int) -> dict:
+    keep_freed_memory()  # as our commands and `benchmarks.run` do
     run = Run(setting(model__width=width, batch_size=batch))
     step = run.step if side == "ours" else make_peer(run, channels_last=side != SIDES[0]).step
     jax.block_until_ready(step(penalised=True))

@@ -14,6 +14,7 @@ from absl import app, flags
 from absl import logging as absl_logging
 
 from invclr_jax import config as configuration
+from invclr_jax.allocator import keep_freed_memory
 
 _CACHE = flags.DEFINE_string(
     "compilation_cache",
@@ -34,6 +35,7 @@ def run(main: Callable[..., int | None], max_arguments: int = 0) -> None:
         if len(argv) > 1 + max_arguments:
             wrong = argv[1 + max_arguments]
             raise app.UsageError(f"unexpected argument {wrong!r}: flags start with --")
+        keep_freed_memory()
         logging.getLogger("invclr_jax").setLevel(logging.INFO)
         if not flags.FLAGS["verbosity"].present:
             absl_logging.set_verbosity(absl_logging.FATAL)  # Orbax logs, then raises
