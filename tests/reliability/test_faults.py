@@ -69,6 +69,7 @@ def test_a_soak_measures_memory_and_files(folder):
     assert figures["survived"] == 1
     assert figures["checkpoints"] > 3
     assert figures["open_files_largest"] < 100
+    assert figures["without_checkpoints"]["steps"] > figures["checkpoints"]
 
 
 def test_the_page_is_made_of_the_figures(tmp_path):
