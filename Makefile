@@ -23,7 +23,7 @@ test: lint
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 
 test-slow: $(VENV)/ready
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow
 
 format: $(VENV)/ready
 	$(BIN)/ruff check --fix .
