@@ -122,12 +122,12 @@ def _soak(f: Mapping) -> str:
     plain = f["without_checkpoints"]
     return f"""\
 {f["minutes"]:.0f} minutes, {f["steps"]} steps, {f["checkpoints"]} checkpoints. Leaving out the
-first fifth, resident memory went from {memory[0]:.0f} to {memory[1]:.0f} MB (slope
+first fifth, memory went from {memory[0]:.0f} to {memory[1]:.0f} MB (slope
 {f["memory_mb_per_hour"]:.1f} MB an hour over {f["looks"]} looks) and open files from {files[0]} to
 {files[1]} (slope {f["open_files_per_hour"]:.1f} an hour, never more than
 {f["open_files_largest"]}). That is {f["memory_kb_per_checkpoint"]:.0f} KB a checkpoint. A run of
 {plain["minutes"]:.0f} minutes and {plain["steps"]} steps without checkpoints had a slope of
-{plain["memory_mb_per_hour"]:.1f} MB an hour."""
+{plain["memory_mb_per_hour"]:.1f} MB an hour; below zero, the system took idle pages back."""
 
 
 SECTIONS: dict[str, tuple[str, Callable[[Mapping], str]]] = {

@@ -78,7 +78,7 @@ def _slope(hours: np.ndarray, values: np.ndarray) -> float:
 
 
 def _usage(process: int) -> tuple[float, int]:
-    """Resident memory in MB and the number of open files."""
+    """Memory of its own in MB, also what was swapped out, and the number of open files."""
     lines = pathlib.Path(f"/proc/{process}/status").read_text().splitlines()
-    kilobytes = next(int(line.split()[1]) for line in lines if line.startswith("VmRSS"))
-    return kilobytes / 1024, len(os.listdir(f"/proc/{process}/fd"))
+    kilobytes = (int(line.split()[1]) for line in lines if line.startswith(("RssAnon", "VmSwap")))
+    return sum(kilobytes) / 1024, len(os.listdir(f"/proc/{process}/fd"))
