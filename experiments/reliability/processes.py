@@ -73,6 +73,7 @@ def _kill_one(
     time.sleep(rng.uniform(0, 1))
     jobs[victim].process.kill()
     begin = time.monotonic()
+    jobs[victim].code()
     others = [job for i, job in enumerate(jobs) if i != victim]
     codes = [_code(job) for job in others]
     seconds = round(time.monotonic() - begin, 1)
