@@ -86,7 +86,7 @@ WORDS: dict[str, tuple[str, Any]] = {
     "ramp": ("penalty.ramp_epochs", 3.0),
     "row": ("transform.normalise", "row"),
     "image": ("transform.normalise", "image"),
-    "long": ("num_steps", 10_000),
+    "long": ("num_steps", 6000),
     "wide": ("model.width", 32),
     **{feature: ("penalty.feature", feature) for feature in FEATURES},
     **{estimator: ("penalty.estimator", estimator) for estimator in ESTIMATORS},

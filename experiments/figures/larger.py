@@ -14,7 +14,7 @@ def names(scale: str) -> tuple[str, ...]:
 
 EXPERIMENT = comparison(
     "Longer training, larger encoders",
-    "“long” is 10,000 steps instead of 2000, “wide” 32 base channels instead of 8, sixteen times "
+    "“long” is 6000 steps instead of 2000, “wide” 32 base channels instead of 8, sixteen times "
     "the multiplications.",
     "Spirograph: the main comparison at three sizes",
     names,

@@ -11,7 +11,7 @@ import pytest
 from invclr_jax.checkpoint import Checkpoints
 from invclr_jax.data.order import batch_indices
 from invclr_jax.objectives import penalty
-from invclr_jax.training import loop
+from invclr_jax.training import loop, restore
 from invclr_jax.training.state import make_learner
 from invclr_jax.training.step import create_state, run_key, train_step
 from invclr_jax.transforms.base import Box
@@ -65,7 +65,7 @@ def test_training_refuses_a_bad_sample_and_keeps_the_state_before(tmp_path, monk
     with contextlib.closing(Checkpoints(tmp_path)) as checkpoints:
         assert checkpoints.steps() == [3]
         fresh = jax.eval_shape(lambda: create_state(small_learner(config), 4))
-        stored = checkpoints.restore(3, loop.parts(fresh))
+        stored = checkpoints.restore(3, restore.parts(fresh))
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(stored))
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from invclr_jax import parallel
 from invclr_jax.checkpoint import Checkpoints
-from invclr_jax.training import loop
+from invclr_jax.training import restore
 from invclr_jax.training.step import compile_steps, create_state, train_step
 from tests.training.small import rows, small_config, small_learner
 
@@ -74,11 +74,11 @@ def test_a_checkpoint_goes_on_with_another_number_of_devices(x64, tmp_path, coun
     first, _ = run(config, "spirograph", counts[0], steps=[0])
     first = jax.tree.map(lambda leaf: leaf[0], first)
     with contextlib.closing(Checkpoints(tmp_path, keep=1)) as checkpoints:
-        checkpoints.save(1, **loop.parts(first), config=config)
+        checkpoints.save(1, **restore.parts(first), config=config)
         checkpoints.wait()
-        step, stored = checkpoints.newest(loop.parts(first))
+        step, stored = checkpoints.newest(restore.parts(first))
     assert step == 1
-    second, _ = run(config, "spirograph", counts[1], loop.from_parts(**stored), steps=[1])
+    second, _ = run(config, "spirograph", counts[1], restore.from_parts(**stored), steps=[1])
     straight, _ = run(config, "spirograph", 1)
     for mine, theirs in zip(jax.tree.leaves(straight), jax.tree.leaves(second), strict=True):
         np.testing.assert_allclose(theirs[-1], mine[0], rtol=1e-9, atol=1e-11)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from invclr_jax import checkpoint, data, parallel
-from invclr_jax.training import loop
+from invclr_jax.training import loop, restore
 from tests.training.small import small_config, small_learner
 
 STEPS = 6
@@ -141,7 +141,7 @@ def test_checkpoints_do_not_know_the_number_of_devices(undisturbed):
     workdir, result = undisturbed
     dataset = loop.load_data(config_for())
     learner = small_learner(loop.describe_data(config_for(), dataset))
-    state, step = loop.restore_or_create(learner, checkpoint.Checkpoints(workdir), dataset)
+    state, step = restore.restore_or_create(learner, checkpoint.Checkpoints(workdir), dataset)
     assert step == STEPS
     assert_same_bits(state, result.state)
     one = parallel.replicate(state, jax.local_devices()[:1])
