@@ -4,7 +4,7 @@ from experiments.figures.comparison import comparison
 
 FORMS = {"cpu": ("none", "unit-0.01", "finite-relative-1"), "paper": ("none", "unit-0.01")}
 SIZES = {"cpu": ("long-", "wide-"), "paper": ()}
-"""Five times the steps; four times the channels."""
+"""Three times the steps; four times the channels."""
 
 
 def names(scale: str) -> tuple[str, ...]:

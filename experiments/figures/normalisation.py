@@ -1,10 +1,11 @@
 """Our question: which Spirograph did the paper use, and does it matter?"""
 
 from experiments.experiment import Experiment
+from experiments.figures.comparison import SHOWN
 from experiments.figures.fig3 import PAPER
-from experiments.figures.metrics import RATIO, TASKS, VARIANCES, at_largest, error, explained
+from experiments.figures.metrics import TASKS, VARIANCES, at_largest, error, explained
 from experiments.plots import Panel, bar_panels
-from experiments.records import Metric, Records
+from experiments.records import Records
 from experiments.tables import Column, Table, metric_table
 
 FORMS = {"cpu": ("none", "unit-0.01", "finite-relative-1"), "paper": ("none", "unit-0.01")}
@@ -36,8 +37,7 @@ def tables(records: Records) -> list[Table]:
 
 def panels(records: Records) -> list[Panel]:
     """Ratio and error under both."""
-    shown: dict[str, Metric] = {"V_cond/V_total": RATIO, "total test error, M=1": error("M=1")}
-    return bar_panels(records, "spirograph", names(records.scale), shown)
+    return bar_panels(records, "spirograph", names(records.scale), SHOWN)
 
 
 EXPERIMENT = Experiment(
