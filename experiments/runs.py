@@ -53,7 +53,7 @@ SCALES = tuple(BASES)
 CIFAR_TRAIN = 50_000
 
 LAMBDAS = {"cpu": ("0.001", "0.01", "0.1"), "paper": ("0.0001", "0.001", "0.01", "0.1", "1")}
-FINITE_WEIGHTS = ("0.1", "1", "10")
+FINITE_WEIGHTS = {"unit": ("1",), "centred": ("1",), "relative": ("0.1", "1", "10")}
 
 COMPARED: dict[str, dict[str, tuple[str, ...]]] = {
     "cpu": {
@@ -68,7 +68,7 @@ COMPARED: dict[str, dict[str, tuple[str, ...]]] = {
         # The first-order centred penalty stays above the clip of 1, where it has no gradient.
         "cifar10": ("none", "unit-0.1", "unclipped-centred-0.1", "finite-relative-1"),
         "cifar100": ("none", "unit-0.1", "unclipped-centred-0.1", "finite-relative-1"),
-        "moco_cifar100": ("none", "unit-0.1", "finite-relative-1"),
+        "moco_cifar100": ("none", "unit-0.1", "unclipped-centred-0.1", "finite-relative-1"),
     },
     "paper": {
         "spirograph": ("none", "unit-0.01"),

@@ -15,6 +15,7 @@ from experiments.figures import (
     normalisation,
     onset,
     overview,
+    photographs,
     scoreboard,
     spirograph_invariance,
     table1,
@@ -43,4 +44,5 @@ EXPERIMENTS: dict[str, Experiment] = {
     "normalisation": normalisation.EXPERIMENT,
     "onset": onset.EXPERIMENT,
     "larger": larger.EXPERIMENT,
+    "photographs": photographs.EXPERIMENT,
 }

@@ -23,7 +23,7 @@ def forms(scale: str) -> dict[str, tuple[str, ...]]:
     if scale == "paper":
         return {"unit": LAMBDAS["paper"]}
     first_order = dict.fromkeys(("unit", "centred", "relative"), LAMBDAS[scale])
-    return first_order | {f"finite-{feature}": FINITE_WEIGHTS for feature in ("unit", "relative")}
+    return first_order | {f"finite-{form}": weights for form, weights in FINITE_WEIGHTS.items()}
 
 
 def names(scale: str) -> list[str]:
