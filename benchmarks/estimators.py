@@ -1,14 +1,19 @@
 """Mean, spread and cost of the penalty's estimators, at one encoder and one batch.
 
 The means of the first four agree up to their standard errors; `finite` measures what they
-approximate to first order. A step is a gradient of the penalty and of z, from one forward pass.
+approximate to first order. A step is a gradient of the penalty and of z, from one forward pass. The
+noise of a gradient is the root of its variance, summed over all parameters, over the norm of its
+mean: it says how much of an update is chance, which the spread of the value does not.
 """
 
+from collections.abc import Iterable
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.flatten_util import ravel_pytree
 
 from benchmarks.measure import Row, interleaved, medians
 from invclr_jax.models.resnet import ResNet18
@@ -16,12 +21,12 @@ from invclr_jax.objectives.penalty import ESTIMATORS, draw, estimate
 from invclr_jax.transforms.base import Box
 from invclr_jax.transforms.colour import colour_jitter
 
-BATCH, SIZE, WIDTH, DRAWS = 32, 16, 8, 200
+BATCH, SIZE, WIDTH, DRAWS, GRADIENTS = 32, 16, 8, 200, 100
 PAPER = "sampled"
 
 
 def rows(repeats: int) -> list[Row]:
-    """Three rows an estimator, each beside the paper's, after the step without a penalty."""
+    """Four rows an estimator, each beside the paper's, after the step without a penalty."""
     encoder, variables, images, box, alpha = _setting()
 
     def represent(params, alpha):
@@ -47,8 +52,15 @@ def rows(repeats: int) -> list[Row]:
         jax.grad(lambda params, key, estimator: sum(value(params, key, estimator))),
         static_argnames="estimator",
     )
+    slope = jax.jit(
+        jax.grad(lambda params, key, estimator: value(params, key, estimator)[0]),
+        static_argnames="estimator",
+    )
     params, keys = variables["params"], jax.random.split(jax.random.key(2), DRAWS)
     values = {name: np.array([value(params, key, name)[0] for key in keys]) for name in ESTIMATORS}
+    noise = {
+        name: _noise(slope(params, key, name) for key in keys[:GRADIENTS]) for name in ESTIMATORS
+    }
     seconds = medians(
         interleaved(
             {"plain": partial(plain, params)}
@@ -59,7 +71,7 @@ def rows(repeats: int) -> list[Row]:
     sizes = f"ResNet18 width {WIDTH}, {SIZE}×{SIZE}, batch {BATCH}"
     return [
         Row(f"gradient step without penalty, {sizes}", seconds["plain"]),
-        *(row for name in ESTIMATORS for row in _rows_of(name, values, seconds)),
+        *(row for name in ESTIMATORS for row in _rows_of(name, values, noise, seconds)),
     ]
 
 
@@ -74,12 +86,25 @@ def _setting():
     return encoder, variables, images, box, box.sample(jax.random.key(1), BATCH)
 
 
-def _rows_of(name: str, values: dict[str, np.ndarray], seconds: dict[str, float]) -> list[Row]:
+def _noise(gradients: Iterable[Any]) -> float:
+    """√(E|g - E g|²)/|E g| of gradients as trees, unbiased in both squares."""
+    flat = np.stack([np.asarray(ravel_pytree(g)[0], np.float64) for g in gradients])
+    variance = np.var(flat, axis=0, ddof=1).sum()
+    return float(np.sqrt(variance / (np.sum(flat.mean(0) ** 2) - variance / len(flat))))
+
+
+def _rows_of(
+    name: str,
+    values: dict[str, np.ndarray],
+    noise: dict[str, float],
+    seconds: dict[str, float],
+) -> list[Row]:
     mean, spread = values[name].mean(), values[name].std()
     details = {"draws": DRAWS, "standard_error": float(spread / np.sqrt(DRAWS))}
     papers = float(values[PAPER].std())
     return [
         Row(f"{name}: mean", float(mean), unit="(penalty)", details=details),
         Row(f"{name}: standard deviation", float(spread), papers, PAPER, unit="(penalty)"),
+        Row(f"{name}: noise of the gradient", noise[name], noise[PAPER], PAPER, unit="× its mean"),
         Row(f"{name}: gradient step", seconds[name], seconds[PAPER], PAPER),
     ]
