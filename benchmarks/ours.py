@@ -16,7 +16,7 @@ from invclr_jax.transforms.base import Transform
 from invclr_jax.transforms.build import build_transform
 
 ESTIMATOR = "forward"
-"""Its variance is below that of the paper's: `python -m benchmarks.run --only=estimators`."""
+"""Less noisy than the paper's: `python -m benchmarks.run --only=estimators`."""
 
 EVERY = 8
 """`penalty.every` of all runs here: it gives a run both programs, with and without the penalty."""
