@@ -6,6 +6,8 @@ import time
 import traceback
 from collections.abc import Sequence
 
+import jax
+
 from experiments import records, runs
 from experiments.experiment import write
 from experiments.figures import EXPERIMENTS
@@ -69,6 +71,7 @@ def train_all(wanted: Sequence[runs.Run], seeds: range, places: Places) -> list[
         except Exception as error:
             traceback.print_exc()
             failed.append(f"{title}: {type(error).__name__}: {error}")
+        jax.clear_caches()  # a process may map only so many programs: ten runs, and LLVM gives up
         print(f"{title}: {time.perf_counter() - start:.0f} s", flush=True)
     return failed
 

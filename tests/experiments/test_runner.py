@@ -4,6 +4,8 @@ import dataclasses
 import json
 import pathlib
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -120,6 +122,18 @@ def test_a_failed_run_does_not_stop_the_others(tiny, monkeypatch, capsys):
     assert len(failed) == 2
     assert "no such thing" in failed[0]
     assert "[4/4]" in capsys.readouterr().out
+
+
+def test_programs_of_finished_runs_are_forgotten(tiny, monkeypatch):
+    programs = []
+
+    def ensure(run, seed, *places):
+        jax.jit(lambda x: x * seed)(jnp.ones(3)).block_until_ready()
+        programs.append(len(jax.devices()[0].client.live_executables()))
+
+    monkeypatch.setattr(batch, "ensure", ensure)
+    batch.train_all([runs.Run("cpu", "spirograph", "none")], range(4), tiny)
+    assert programs[-1] == programs[1] > 0
 
 
 def test_a_signal_stops_everything(tiny, monkeypatch):
