@@ -125,10 +125,11 @@ def test_a_failed_run_does_not_stop_the_others(tiny, monkeypatch, capsys):
 
 
 def test_programs_of_finished_runs_are_forgotten(tiny, monkeypatch):
-    programs = []
+    functions, programs = [], []  # those of modules are never collected either
 
     def ensure(run, seed, *places):
-        jax.jit(lambda x: x * seed)(jnp.ones(3)).block_until_ready()
+        functions.append(jax.jit(lambda x: x * seed))
+        functions[-1](jnp.ones(3)).block_until_ready()
         programs.append(len(jax.devices()[0].client.live_executables()))
 
     monkeypatch.setattr(batch, "ensure", ensure)
