@@ -26,8 +26,8 @@ img { max-width: 100%; height: auto; background: #fff; border-radius: 8px; displ
 .cards b { display: block; font-size: 1.35rem; line-height: 1.2; }
 .cards span { font-size: .85rem; opacity: .8; }
 details { margin: .8rem 0; } summary { cursor: pointer; font-weight: 600; padding: .3rem 0; }
-.wide { overflow-x: auto; } table { border-collapse: collapse; width: 100%; font-size: .9rem; }
-th, td { padding: .35rem .6rem; text-align: right; border-bottom: 1px solid var(--line); }
+.wide { overflow-x: auto; } table { border-collapse: collapse; width: 100%; font-size: .8rem; }
+th, td { padding: .35rem .4rem; text-align: right; border-bottom: 1px solid var(--line); }
 td { white-space: nowrap; font-variant-numeric: tabular-nums; } td b { color: var(--accent); }
 th:first-child, td:first-child { text-align: left; } thead { background: var(--soft); }
 .paper { background: var(--tint); font-style: italic; }
