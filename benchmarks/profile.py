@@ -1,7 +1,8 @@
 """Where the time of one penalised step goes: by part of the network and kind of operation.
 
 Times come from JAX's profiler, what an operation is from the compiled program: XLA's names do not
-tell (a `ynn_fusion` may be a convolution, a matrix product or a sum).
+tell (a `ynn_fusion` may be a convolution, a matrix product or a sum). On CPUs Eigen's convolutions
+are started and go on in other threads: their events are too short, and their time is missing here.
 """
 
 import collections
