@@ -19,7 +19,7 @@ import jax
 from benchmarks.measure import Row, has_torch
 from benchmarks.ours import Run, setting
 from benchmarks.step import make_peer
-from invclr_jax.allocator import keep_freed_memory
+from invclr_jax.cpu import keep_freed_memory
 
 WIDTH, BATCH, STEPS = 64, 64, 2
 SIDES = ("contiguous", "channels_last")

@@ -19,7 +19,7 @@ from absl import app, flags
 
 from benchmarks.measure import has_torch
 from benchmarks.summary import BENCHMARKS, summary, table
-from invclr_jax.allocator import keep_freed_memory
+from invclr_jax.cpu import keep_freed_memory
 from invclr_jax.evaluation.results import code_version
 
 REFERENCES = ("torch", "sklearn")

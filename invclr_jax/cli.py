@@ -14,7 +14,7 @@ from absl import app, flags
 from absl import logging as absl_logging
 
 from invclr_jax import config as configuration
-from invclr_jax.allocator import keep_freed_memory
+from invclr_jax.cpu import keep_freed_memory
 
 _CACHE = flags.DEFINE_string(
     "compilation_cache",

@@ -1,5 +1,6 @@
 """Batch norm whose statistics span all devices, one device, or any equal groups of the batch."""
 
+import math
 from typing import Any
 
 import flax.linen as nn
@@ -14,6 +15,9 @@ from invclr_jax.models.dtypes import at_least_float32
 Activations = Float[Array | np.ndarray, "n *space c"]
 
 SCOPES = ("global", "per_device", "groups")
+
+PARTS = 256
+"""Largest number of parts of a batch that are reduced apart on CPUs, see `num_parts`."""
 
 
 def norm_groups(scope: str, groups: int, num_devices: int, batch_size: int | None = None) -> int:
@@ -83,61 +87,83 @@ class BatchNorm(nn.Module):
           The normalised activations, shaped as `x`.
         """
         dtype = x.dtype if self.dtype is None else self.dtype
+        shape, channels = x.shape, x.shape[-1:]
         x = jnp.asarray(x, at_least_float32(x.dtype))
-        channels = x.shape[-1:]
         running_mean = self.variable("batch_stats", "mean", jnp.zeros, channels, x.dtype)
         running_var = self.variable("batch_stats", "var", jnp.ones, channels, x.dtype)
         if not train:
+            x = x.reshape(1, 1, -1, *channels)
             y = self._normalise(x, running_mean.value, running_var.value)
-            return y.astype(dtype)
-        grouped = self._split(x)
-        mean, var = self._statistics(grouped)
+            return y.reshape(shape).astype(dtype)
+        x = self._split(x)
+        mean, var = self._statistics(x)
         if not self.is_initializing() and self.is_mutable_collection("batch_stats"):
             self._update(running_mean, mean)
             self._update(running_var, var)
-        return self._normalise(grouped, mean, var).reshape(x.shape).astype(dtype)
+        return self._normalise(x, mean, var).reshape(shape).astype(dtype)
 
     def _devices(self) -> int:
         # `init` runs outside `pmap`, where the axis has no size.
         return 1 if self.is_initializing() else parallel.axis_size(self.axis)
 
     def _split(self, x: Array) -> Array:
-        """Puts the groups of this device's share on an axis of their own, `[g, n/g, ...]`."""
+        """Groups and parts of this device's share on axes of their own, `[g, p, pixels, c]`."""
         groups = 1 if self.is_initializing() else max(self.groups // self._devices(), 1)
         if len(x) % groups:
             raise ValueError(
                 f"{len(x)} images on a device do not split into {groups} batch norm groups: use a "
                 f"batch size that {self.groups} divides"
             )
-        return x.reshape(groups, len(x) // groups, *x.shape[1:])
+        pixels = x.size // (groups * x.shape[-1])
+        return x.reshape(groups, num_parts(pixels), -1, x.shape[-1])
 
     def _statistics(self, x: Array) -> tuple[Array, Array]:
-        """Mean and biased variance of each group, `[g, 1, ..., c]`.
+        """Mean and biased variance of each group, `[g, 1, 1, c]`.
 
         Two passes rather than E[x²] - E[x]², which loses digits where the mean is large.
         """
         sharing = max(self._devices() // self.groups, 1)
-        axes = tuple(range(1, x.ndim - 1))
-        mean = x.mean(axes, keepdims=True)
-        mean = parallel.mean_over_neighbours(mean, self.axis, sharing)
-        var = jnp.square(x - mean).mean(axes, keepdims=True)
+        mean = parallel.mean_over_neighbours(average(x), self.axis, sharing)
+        var = average(jnp.square(x - spread(mean, x)))
         return mean, parallel.mean_over_neighbours(var, self.axis, sharing)
 
     def _update(self, running: nn.Variable, batch: Array) -> None:
         """Moves running statistics towards those of the batch, averaged over all its groups."""
-        average = jax.lax.stop_gradient(batch).reshape(batch.shape[0], -1).mean(0)
+        mean_of_groups = jax.lax.stop_gradient(batch).mean((0, 1, 2))
         if self.groups > 1:
-            average = parallel.mean_over_devices(average, self.axis)
-        average = average.astype(running.value.dtype)
-        running.value = self.momentum * running.value + (1 - self.momentum) * average
+            mean_of_groups = parallel.mean_over_devices(mean_of_groups, self.axis)
+        mean_of_groups = mean_of_groups.astype(running.value.dtype)
+        running.value = self.momentum * running.value + (1 - self.momentum) * mean_of_groups
 
     def _normalise(self, x: Array, mean: Any, var: Any) -> Array:
-        """Scales and shifts `x` by statistics, `[c]` or `[g, 1, ..., c]`, and parameters."""
-        shape = (-1, *(1,) * (x.ndim - 2), x.shape[-1])
-        multiplier = jax.lax.rsqrt(var + self.epsilon).reshape(shape)
+        """Scales and shifts `x` by statistics, `[c]` or `[g, 1, 1, c]`, and parameters."""
+        each = lambda channels: channels.reshape(-1, 1, 1, x.shape[-1])  # noqa: E731
+        multiplier = jax.lax.rsqrt(each(var) + self.epsilon)
+        centred = x - spread(each(mean), x)
         if not self.affine:
-            return (x - mean.reshape(shape)) * multiplier
+            return centred * spread(multiplier, x)
         dtype, initializers = at_least_float32(self.dtype), nn.initializers
-        scale = self.param("scale", initializers.ones, x.shape[-1:], dtype).reshape(shape)
-        bias = self.param("bias", initializers.zeros, x.shape[-1:], dtype).reshape(shape)
-        return (x - mean.reshape(shape)) * (multiplier * scale) + bias
+        scale = each(self.param("scale", initializers.ones, x.shape[-1:], dtype))
+        bias = each(self.param("bias", initializers.zeros, x.shape[-1:], dtype))
+        return centred * spread(multiplier * scale, x) + spread(bias, x)
+
+
+def num_parts(pixels: int) -> int:
+    """Parts to reduce apart: several on CPUs, where XLA reduces in a single thread otherwise."""
+    return math.gcd(pixels, PARTS) if jax.default_backend() == "cpu" else 1
+
+
+def average(x: Float[Array, "g p n c"]) -> Float[Array, "g 1 1 c"]:
+    """The mean of each part, then of parts; XLA would make one slow sum of the two."""
+    return jax.lax.optimization_barrier(x.mean(2, keepdims=True)).mean(1, keepdims=True)
+
+
+def spread(statistic: Array, x: Array) -> Array:
+    """A number for each channel (of each group), repeated for each part.
+
+    The gradient in `statistic` is a sum over `x`, hence taken in two steps as in `average`.
+    """
+    if x.shape[1] == 1:
+        return statistic
+    each = jnp.broadcast_to(statistic, (x.shape[0], x.shape[1], 1, x.shape[3]))
+    return jax.lax.optimization_barrier(each)
