@@ -1,5 +1,6 @@
 """Batch norm whose statistics span all devices, one device, or any equal groups of the batch."""
 
+import functools
 import math
 from typing import Any
 
@@ -92,15 +93,17 @@ class BatchNorm(nn.Module):
         running_mean = self.variable("batch_stats", "mean", jnp.zeros, channels, x.dtype)
         running_var = self.variable("batch_stats", "var", jnp.ones, channels, x.dtype)
         if not train:
-            x = x.reshape(1, 1, -1, *channels)
-            y = self._normalise(x, running_mean.value, running_var.value)
-            return y.reshape(shape).astype(dtype)
+            scale, bias = self._affine(x)
+            multiplier = jax.lax.rsqrt(running_var.value + self.epsilon) * scale
+            y = (x - _each(running_mean.value, x)) * _each(multiplier, x) + _each(bias, x)
+            return y.astype(dtype)
         x = self._split(x)
-        mean, var = self._statistics(x)
+        sharing = max(self._devices() // self.groups, 1)
+        y, mean, var = normalise(x, *self._affine(x), self.axis, sharing, self.epsilon)
         if not self.is_initializing() and self.is_mutable_collection("batch_stats"):
             self._update(running_mean, mean)
             self._update(running_var, var)
-        return self._normalise(x, mean, var).reshape(shape).astype(dtype)
+        return y.reshape(shape).astype(dtype)
 
     def _devices(self) -> int:
         # `init` runs outside `pmap`, where the axis has no size.
@@ -117,16 +120,6 @@ class BatchNorm(nn.Module):
         pixels = x.size // (groups * x.shape[-1])
         return x.reshape(groups, num_parts(pixels), -1, x.shape[-1])
 
-    def _statistics(self, x: Array) -> tuple[Array, Array]:
-        """Mean and biased variance of each group, `[g, 1, 1, c]`.
-
-        Two passes rather than E[x²] - E[x]², which loses digits where the mean is large.
-        """
-        sharing = max(self._devices() // self.groups, 1)
-        mean = parallel.mean_over_neighbours(average(x), self.axis, sharing)
-        var = average(jnp.square(x - spread(mean, x)))
-        return mean, parallel.mean_over_neighbours(var, self.axis, sharing)
-
     def _update(self, running: nn.Variable, batch: Array) -> None:
         """Moves running statistics towards those of the batch, averaged over all its groups."""
         mean_of_groups = jax.lax.stop_gradient(batch).mean((0, 1, 2))
@@ -135,17 +128,83 @@ class BatchNorm(nn.Module):
         mean_of_groups = mean_of_groups.astype(running.value.dtype)
         running.value = self.momentum * running.value + (1 - self.momentum) * mean_of_groups
 
-    def _normalise(self, x: Array, mean: Any, var: Any) -> Array:
-        """Scales and shifts `x` by statistics, `[c]` or `[g, 1, 1, c]`, and parameters."""
-        each = lambda channels: channels.reshape(-1, 1, 1, x.shape[-1])  # noqa: E731
-        multiplier = jax.lax.rsqrt(each(var) + self.epsilon)
-        centred = x - spread(each(mean), x)
+    def _affine(self, x: Array) -> tuple[Array, Array]:
+        """Scale and shift of each channel."""
+        channels, initializers = x.shape[-1:], nn.initializers
         if not self.affine:
-            return centred * spread(multiplier, x)
-        dtype, initializers = at_least_float32(self.dtype), nn.initializers
-        scale = each(self.param("scale", initializers.ones, x.shape[-1:], dtype))
-        bias = each(self.param("bias", initializers.zeros, x.shape[-1:], dtype))
-        return centred * spread(multiplier * scale, x) + spread(bias, x)
+            return jnp.ones(channels, x.dtype), jnp.zeros(channels, x.dtype)
+        dtype = at_least_float32(self.dtype)
+        scale = self.param("scale", initializers.ones, channels, dtype)
+        return scale, self.param("bias", initializers.zeros, channels, dtype)
+
+
+Parts = Float[Array, "g p n c"]
+Statistic = Float[Array, "g 1 1 c"]
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(1, 2, 3))
+def standardise(
+    x: Parts, axis: parallel.Axis, sharing: int, epsilon: float
+) -> tuple[Parts, Statistic, Statistic]:
+    """x̂ = (x - μ) r with r = 1/√(σ² + ε), the mean μ and the biased variance σ² of each group.
+
+    Two passes rather than E[x²] - E[x]², which loses digits where the mean is large.
+
+    Args:
+      x: activations in `[g, p, n, c]`: groups, parts that are reduced apart, pixels, channels.
+      axis: name of the mapped device axis.
+      sharing: how many neighbouring devices share a group.
+      epsilon: ε.
+    """
+    mean = average(x, axis, sharing)
+    centred = x - spread(mean, x)
+    var = average(jnp.square(centred), axis, sharing)
+    return centred * spread(jax.lax.rsqrt(var + epsilon), x), mean, var
+
+
+@standardise.defjvp
+def _(axis, sharing, epsilon, primals, tangents):
+    """x̂' = r (x' - a - x̂ b), μ' = a and σ²' = 2 b / r, with a and b the means of x' and x̂ x'."""
+    (x,), (dx,) = primals, tangents
+    x_hat, mean, var = standardise(x, axis, sharing, epsilon)
+    r = jax.lax.rsqrt(var + epsilon)
+    a, b = average(dx, axis, sharing), average(x_hat * dx, axis, sharing)
+    d_x_hat = spread(r, x) * dx - spread(r * a, x) - x_hat * spread(r * b, x)
+    return (x_hat, mean, var), (d_x_hat, a, 2 * b / r)
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(3, 4, 5))
+def normalise(
+    x: Parts,
+    scale: Float[Array, "c"],
+    bias: Float[Array, "c"],
+    axis: parallel.Axis,
+    sharing: int,
+    epsilon: float,
+) -> tuple[Parts, Statistic, Statistic]:
+    """y = γ x̂ + β, and the statistics; see `standardise`."""
+    x_hat, mean, var = standardise(x, axis, sharing, epsilon)
+    return x_hat * spread(_each(scale, x), x) + spread(_each(bias, x), x), mean, var
+
+
+@normalise.defjvp
+def _(axis, sharing, epsilon, primals, tangents):
+    """y' = γ r x' + (β' - γ r a) + x̂ (γ' - γ r b).
+
+    In this order, since its transpose then takes two sums over the pixels, ȳ and ȳ x̂, for all of
+    x, γ and β.
+    """
+    x, scale, bias = primals
+    dx, d_scale, d_bias = tangents
+    x_hat, mean, var = standardise(x, axis, sharing, epsilon)
+    r = jax.lax.rsqrt(var + epsilon)
+    a, b = average(dx, axis, sharing), average(x_hat * dx, axis, sharing)
+    scale, bias, d_scale, d_bias = (_each(v, x) for v in (scale, bias, d_scale, d_bias))
+    y = x_hat * spread(scale, x) + spread(bias, x)
+    slope = scale * r
+    shift, stretch = d_bias - slope * a, d_scale - slope * b
+    dy = spread(slope, x) * dx + spread(shift, x) + x_hat * spread(stretch, x)
+    return (y, mean, var), (dy, a, 2 * b / r)
 
 
 def num_parts(pixels: int) -> int:
@@ -153,12 +212,13 @@ def num_parts(pixels: int) -> int:
     return math.gcd(pixels, PARTS) if jax.default_backend() == "cpu" else 1
 
 
-def average(x: Float[Array, "g p n c"]) -> Float[Array, "g 1 1 c"]:
+def average(x: Parts, axis: parallel.Axis, sharing: int) -> Statistic:
     """The mean of each part, then of parts; XLA would make one slow sum of the two."""
-    return jax.lax.optimization_barrier(x.mean(2, keepdims=True)).mean(1, keepdims=True)
+    parts = jax.lax.optimization_barrier(x.mean(2, keepdims=True))
+    return parallel.mean_over_neighbours(parts.mean(1, keepdims=True), axis, sharing)
 
 
-def spread(statistic: Array, x: Array) -> Array:
+def spread(statistic: Float[Array, "#g 1 1 c"], x: Parts) -> Float[Array, "#g #p 1 c"]:
     """A number for each channel (of each group), repeated for each part.
 
     The gradient in `statistic` is a sum over `x`, hence taken in two steps as in `average`.
@@ -167,3 +227,8 @@ def spread(statistic: Array, x: Array) -> Array:
         return statistic
     each = jnp.broadcast_to(statistic, (x.shape[0], x.shape[1], 1, x.shape[3]))
     return jax.lax.optimization_barrier(each)
+
+
+def _each(channels: Float[Array, "c"], x: Array) -> Array:
+    """One number for each channel, with the dimensions of `x`."""
+    return channels.reshape((1,) * (x.ndim - 1) + (-1,))
