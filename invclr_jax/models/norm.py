@@ -99,7 +99,7 @@ class BatchNorm(nn.Module):
             return y.astype(dtype)
         x = self._split(x)
         sharing = max(self._devices() // self.groups, 1)
-        y, mean, var = normalise(x, *self._affine(x), self.axis, sharing, self.epsilon)
+        y, mean, var = _normalise(x, *self._affine(x), self.axis, sharing, self.epsilon)
         if not self.is_initializing() and self.is_mutable_collection("batch_stats"):
             self._update(running_mean, mean)
             self._update(running_var, var)
@@ -205,6 +205,10 @@ def _(axis, sharing, epsilon, primals, tangents):
     shift, stretch = d_bias - slope * a, d_scale - slope * b
     dy = spread(slope, x) * dx + spread(shift, x) + x_hat * spread(stretch, x)
     return (y, mean, var), (dy, a, 2 * b / r)
+
+
+_normalise = jax.jit(normalise, static_argnums=(3, 4, 5))
+"""Traced once for all layers of a shape."""
 
 
 def num_parts(pixels: int) -> int:
