@@ -12,6 +12,7 @@ BENCHMARKS = (
     "startup",
     "scaling",
     "profile",
+    "convolutions",
     "render",
     "data",
     "resize_quality",
