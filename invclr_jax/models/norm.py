@@ -1,7 +1,6 @@
 """Batch norm whose statistics span all devices, one device, or any equal groups of the batch."""
 
 import functools
-import math
 from typing import Any
 
 import flax.linen as nn
@@ -16,9 +15,6 @@ from invclr_jax.models.dtypes import at_least_float32
 Activations = Float[Array | np.ndarray, "n *space c"]
 
 SCOPES = ("global", "per_device", "groups")
-
-PARTS = 256
-"""Largest number of parts of a batch that are reduced apart on CPUs, see `num_parts`."""
 
 
 def norm_groups(scope: str, groups: int, num_devices: int, batch_size: int | None = None) -> int:
@@ -110,19 +106,21 @@ class BatchNorm(nn.Module):
         return 1 if self.is_initializing() else parallel.axis_size(self.axis)
 
     def _split(self, x: Array) -> Array:
-        """Groups and parts of this device's share on axes of their own, `[g, p, pixels, c]`."""
+        """The groups of this device's share, `[g, n, c]` with n pixels each.
+
+        XLA's sums over one axis use all cores, those over several (images, rows, columns) do not.
+        """
         groups = 1 if self.is_initializing() else max(self.groups // self._devices(), 1)
         if len(x) % groups:
             raise ValueError(
                 f"{len(x)} images on a device do not split into {groups} batch norm groups: use a "
                 f"batch size that {self.groups} divides"
             )
-        pixels = x.size // (groups * x.shape[-1])
-        return x.reshape(groups, num_parts(pixels), -1, x.shape[-1])
+        return x.reshape(groups, -1, x.shape[-1])
 
     def _update(self, running: nn.Variable, batch: Array) -> None:
         """Moves running statistics towards those of the batch, averaged over all its groups."""
-        mean_of_groups = jax.lax.stop_gradient(batch).mean((0, 1, 2))
+        mean_of_groups = jax.lax.stop_gradient(batch).mean((0, 1))
         if self.groups > 1:
             mean_of_groups = parallel.mean_over_devices(mean_of_groups, self.axis)
         mean_of_groups = mean_of_groups.astype(running.value.dtype)
@@ -138,28 +136,30 @@ class BatchNorm(nn.Module):
         return scale, self.param("bias", initializers.zeros, channels, dtype)
 
 
-Parts = Float[Array, "g p n c"]
-Statistic = Float[Array, "g 1 1 c"]
+Pixels = Float[Array, "g n c"]
+Statistic = Float[Array, "g 1 c"]
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(1, 2, 3))
 def standardise(
-    x: Parts, axis: parallel.Axis, sharing: int, epsilon: float
-) -> tuple[Parts, Statistic, Statistic]:
+    x: Pixels, axis: parallel.Axis, sharing: int, epsilon: float
+) -> tuple[Pixels, Statistic, Statistic]:
     """x̂ = (x - μ) r with r = 1/√(σ² + ε), the mean μ and the biased variance σ² of each group.
 
     Two passes rather than E[x²] - E[x]², which loses digits where the mean is large.
 
     Args:
-      x: activations in `[g, p, n, c]`: groups, parts that are reduced apart, pixels, channels.
+      x: activations: groups, pixels, channels.
       axis: name of the mapped device axis.
       sharing: how many neighbouring devices share a group.
       epsilon: ε.
+
+    Returns:
+      x̂, μ and σ².
     """
-    mean = average(x, axis, sharing)
-    centred = x - spread(mean, x)
-    var = average(jnp.square(centred), axis, sharing)
-    return centred * spread(jax.lax.rsqrt(var + epsilon), x), mean, var
+    mean = _average(x, axis, sharing)
+    var = _average(jnp.square(x - mean), axis, sharing)
+    return (x - mean) * jax.lax.rsqrt(var + epsilon), mean, var
 
 
 @standardise.defjvp
@@ -168,69 +168,47 @@ def _(axis, sharing, epsilon, primals, tangents):
     (x,), (dx,) = primals, tangents
     x_hat, mean, var = standardise(x, axis, sharing, epsilon)
     r = jax.lax.rsqrt(var + epsilon)
-    a, b = average(dx, axis, sharing), average(x_hat * dx, axis, sharing)
-    d_x_hat = spread(r, x) * dx - spread(r * a, x) - x_hat * spread(r * b, x)
-    return (x_hat, mean, var), (d_x_hat, a, 2 * b / r)
+    a, b = _average(dx, axis, sharing), _average(x_hat * dx, axis, sharing)
+    return (x_hat, mean, var), (r * dx - r * a - x_hat * (r * b), a, 2 * b / r)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(3, 4, 5))
 def normalise(
-    x: Parts,
+    x: Pixels,
     scale: Float[Array, "c"],
     bias: Float[Array, "c"],
     axis: parallel.Axis,
     sharing: int,
     epsilon: float,
-) -> tuple[Parts, Statistic, Statistic]:
-    """y = γ x̂ + β, and the statistics; see `standardise`."""
+) -> tuple[Pixels, Statistic, Statistic]:
+    """y = γ x̂ + β, and the statistics μ and σ²; see `standardise`."""
     x_hat, mean, var = standardise(x, axis, sharing, epsilon)
-    return x_hat * spread(_each(scale, x), x) + spread(_each(bias, x), x), mean, var
+    return x_hat * _each(scale, x) + _each(bias, x), mean, var
 
 
 @normalise.defjvp
 def _(axis, sharing, epsilon, primals, tangents):
-    """y' = γ r x' + (β' - γ r a) + x̂ (γ' - γ r b).
+    """y' = γ r x' + (β' - γ r a) + x̂ (γ' - γ r b), with a and b the means of x' and x̂ x'.
 
     In this order, since its transpose then takes two sums over the pixels, ȳ and ȳ x̂, for all of
     x, γ and β.
     """
-    x, scale, bias = primals
-    dx, d_scale, d_bias = tangents
+    (x, *_), (dx, *_) = primals, tangents
+    scale, bias, d_scale, d_bias = (_each(v, x) for v in (*primals[1:], *tangents[1:]))
     x_hat, mean, var = standardise(x, axis, sharing, epsilon)
     r = jax.lax.rsqrt(var + epsilon)
-    a, b = average(dx, axis, sharing), average(x_hat * dx, axis, sharing)
-    scale, bias, d_scale, d_bias = (_each(v, x) for v in (scale, bias, d_scale, d_bias))
-    y = x_hat * spread(scale, x) + spread(bias, x)
+    a, b = _average(dx, axis, sharing), _average(x_hat * dx, axis, sharing)
     slope = scale * r
-    shift, stretch = d_bias - slope * a, d_scale - slope * b
-    dy = spread(slope, x) * dx + spread(shift, x) + x_hat * spread(stretch, x)
-    return (y, mean, var), (dy, a, 2 * b / r)
+    dy = slope * dx + (d_bias - slope * a) + x_hat * (d_scale - slope * b)
+    return (x_hat * scale + bias, mean, var), (dy, a, 2 * b / r)
 
 
 _normalise = jax.jit(normalise, static_argnums=(3, 4, 5))
 """Traced once for all layers of a shape."""
 
 
-def num_parts(pixels: int) -> int:
-    """Parts to reduce apart: several on CPUs, where XLA reduces in a single thread otherwise."""
-    return math.gcd(pixels, PARTS) if jax.default_backend() == "cpu" else 1
-
-
-def average(x: Parts, axis: parallel.Axis, sharing: int) -> Statistic:
-    """The mean of each part, then of parts; XLA would make one slow sum of the two."""
-    parts = jax.lax.optimization_barrier(x.mean(2, keepdims=True))
-    return parallel.mean_over_neighbours(parts.mean(1, keepdims=True), axis, sharing)
-
-
-def spread(statistic: Float[Array, "#g 1 1 c"], x: Parts) -> Float[Array, "#g #p 1 c"]:
-    """A number for each channel (of each group), repeated for each part.
-
-    The gradient in `statistic` is a sum over `x`, hence taken in two steps as in `average`.
-    """
-    if x.shape[1] == 1:
-        return statistic
-    each = jnp.broadcast_to(statistic, (x.shape[0], x.shape[1], 1, x.shape[3]))
-    return jax.lax.optimization_barrier(each)
+def _average(x: Pixels, axis: parallel.Axis, sharing: int) -> Statistic:
+    return parallel.mean_over_neighbours(x.mean(1, keepdims=True), axis, sharing)
 
 
 def _each(channels: Float[Array, "c"], x: Array) -> Array:

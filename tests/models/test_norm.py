@@ -8,7 +8,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from invclr_jax.models import norm
 from invclr_jax.models.norm import BatchNorm, norm_groups
 from invclr_jax.parallel import AXIS, replicate, shard_rows, sum_over_devices
 from tests.reference import relative_error
@@ -52,23 +51,6 @@ def test_each_group_is_normalised_alone(x64, batch, groups):
     assert relative_error(y, expected) < 1e-12
     for name in running:
         assert relative_error(running[name], expected_running[name]) < 1e-12
-
-
-@pytest.mark.parametrize(("pixels", "parts"), [(32 * 3 * 2, 64), (4 * 256, 256), (7 * 5 * 3, 1)])
-def test_parts_change_nothing(x64, monkeypatch, pixels, parts):
-    """Neither values nor derivatives, and the program does reduce in parts."""
-    rng = np.random.default_rng(1)
-    x, weights = (rng.normal(3, 2, (pixels, SHAPE[-1])) for _ in range(2))
-    variables = start({"scale": np.full(SHAPE[-1], 2.0), "bias": np.ones(SHAPE[-1])})
-    found = penalised(BatchNorm(), variables, x, weights)
-    assert norm.num_parts(pixels) == parts
-    program = str(jax.make_jaxpr(functools.partial(apply, BatchNorm()))(variables, x))
-    assert f"f64[1,{parts},{pixels // parts},{SHAPE[-1]}]" in program
-    jax.clear_caches()
-    monkeypatch.setattr(norm, "PARTS", 1)
-    whole = penalised(BatchNorm(), variables, x, weights)
-    for ours, expected in zip(*map(jax.tree.leaves, (found, whole)), strict=True):
-        assert relative_error(ours, expected) < 1e-12
 
 
 def penalised(norm, variables, x, weights):
