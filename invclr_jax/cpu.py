@@ -1,6 +1,7 @@
 """What has to be said before XLA is fast on CPUs."""
 
 import ctypes
+import importlib.util
 import os
 
 _LIBRARIES = "--xla_cpu_experimental_ynn_fusion_type"
@@ -30,9 +31,10 @@ def avoid_slow_convolutions() -> None:
     """Tells XLA to convolve by Eigen rather than by YNNPACK, which takes longer for gradients.
 
     The gradient of a 3×3 kernel on 64 images of 32×32×64 takes 36 ms instead of 128, a convolution
-    18 ms instead of 32 (two cores). A choice that `XLA_FLAGS` holds already is left alone. It is
+    18 ms instead of 32 (two cores). A choice that `XLA_FLAGS` holds already is left alone, and so
+    are machines with TPUs, whose library reads the variable too and may not know the flag. It is
     read once: `import invclr_jax` calls this, which has no effect if JAX has compiled before.
     """
     flags = os.environ.get("XLA_FLAGS", "")
-    if _LIBRARIES not in flags:
+    if _LIBRARIES not in flags and importlib.util.find_spec("libtpu") is None:
         os.environ["XLA_FLAGS"] = f"{flags} {_LIBRARIES}=".strip()

@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from invclr_jax import cpu
+
 SCRIPT = """
 import resource, sys
 import numpy as np
@@ -65,3 +67,11 @@ def test_convolutions_avoid_the_slow_library(flags, found):
         [sys.executable, "-c", PROGRAM], env=environment, check=True, capture_output=True, text=True
     )
     assert done.stdout.strip() == found
+
+
+@pytest.mark.parametrize(("installed", "flags"), [(None, f"--other=1 {CHOICE}="), (1, "--other=1")])
+def test_machines_with_tpus_are_left_alone(monkeypatch, installed, flags):
+    monkeypatch.setenv("XLA_FLAGS", "--other=1")
+    monkeypatch.setattr(cpu.importlib.util, "find_spec", lambda name: installed)
+    cpu.avoid_slow_convolutions()
+    assert os.environ["XLA_FLAGS"] == flags
