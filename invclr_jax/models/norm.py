@@ -14,6 +14,8 @@ from invclr_jax.models.dtypes import at_least_float32
 
 Activations = Float[Array | np.ndarray, "n *space c"]
 
+Channels = Float[Array | np.ndarray, "c"]
+
 SCOPES = ("global", "per_device", "groups")
 
 
@@ -126,7 +128,7 @@ class BatchNorm(nn.Module):
         mean_of_groups = mean_of_groups.astype(running.value.dtype)
         running.value = self.momentum * running.value + (1 - self.momentum) * mean_of_groups
 
-    def _affine(self, x: Array) -> tuple[Array, Array]:
+    def _affine(self, x: Array) -> tuple[Channels, Channels]:
         """Scale and shift of each channel."""
         channels, initializers = x.shape[-1:], nn.initializers
         if not self.affine:
@@ -175,8 +177,8 @@ def _(axis, sharing, epsilon, primals, tangents):
 @functools.partial(jax.custom_jvp, nondiff_argnums=(3, 4, 5))
 def normalise(
     x: Pixels,
-    scale: Float[Array, "c"],
-    bias: Float[Array, "c"],
+    scale: Channels,
+    bias: Channels,
     axis: parallel.Axis,
     sharing: int,
     epsilon: float,
@@ -211,6 +213,6 @@ def _average(x: Pixels, axis: parallel.Axis, sharing: int) -> Statistic:
     return parallel.mean_over_neighbours(x.mean(1, keepdims=True), axis, sharing)
 
 
-def _each(channels: Float[Array, "c"], x: Array) -> Array:
+def _each(channels: Channels, x: Array) -> Float[Array | np.ndarray, "..."]:
     """One number for each channel, with the dimensions of `x`."""
     return channels.reshape((1,) * (x.ndim - 1) + (-1,))

