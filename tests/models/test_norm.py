@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from invclr_jax.models.norm import BatchNorm, norm_groups
+from invclr_jax.models.norm import BatchNorm, norm_groups, normalise
 from invclr_jax.parallel import AXIS, replicate, shard_rows, sum_over_devices
 from tests.reference import relative_error
 
@@ -146,3 +146,26 @@ def test_a_batch_that_does_not_split_is_refused(batch):
     x, _, params = batch
     with pytest.raises(ValueError, match="32 images on a device do not split into 5"):
         apply(BatchNorm(groups=5), start(params), jnp.asarray(x))
+
+
+def test_closed_form_equals_automatic_differentiation(x64):
+    """First, second and third derivatives in x, scale and bias, of y and of both statistics."""
+    rng = np.random.default_rng(2)
+    operands = tuple(jnp.asarray(rng.normal(size=shape)) for shape in ((2, 12, 3), (3,), (3,)))
+    direction = tuple(jnp.asarray(rng.normal(size=a.shape)) for a in operands)
+
+    def plain(x, scale, bias):
+        mean = x.mean(1, keepdims=True)
+        var = jnp.square(x - mean).mean(1, keepdims=True)
+        x_hat = (x - mean) / jnp.sqrt(var + 1e-5)
+        return x_hat * scale.reshape(1, 1, -1) + bias.reshape(1, 1, -1), mean, var
+
+    def derivatives(function):
+        loss = lambda *a: sum(jnp.sin(out).sum() for out in function(*a))  # noqa: E731
+        slope = lambda *a: jax.jvp(loss, a, direction)[1]  # noqa: E731
+        bend = lambda *a: jax.jvp(slope, a, direction)[1]  # noqa: E731
+        return [jax.grad(f, (0, 1, 2))(*operands) for f in (loss, slope, bend)]
+
+    found = derivatives(lambda x, scale, bias: normalise(x, scale, bias, None, 1, 1e-5))
+    for ours, expected in zip(*map(jax.tree.leaves, (found, derivatives(plain))), strict=True):
+        assert relative_error(ours, expected) < 1e-10
