@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 
 .PHONY: demo test test-slow lint format clean
 
-$(VENV)/ready: setup.cfg pyproject.toml
+$(VENV)/ready: setup.py setup.cfg pyproject.toml $(wildcard invclr_jax/native/*.cc invclr_jax/native/*.h)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade pip
 	$(BIN)/pip install --quiet --editable ".[test,dev]"

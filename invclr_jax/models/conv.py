@@ -7,6 +7,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float
 
+from invclr_jax.models import winograd
 from invclr_jax.models.dtypes import at_least_float32
 
 METHODS = ("auto", "xla", "matmul")
@@ -30,9 +31,9 @@ def convolve(
       x: images or activations.
       kernel: height, width, input and output channels.
       stride: step between outputs.
-      method: `xla` (one convolution operation, right for accelerators), `matmul` (one matrix
-        product for 1×1 kernels and tiny outputs, where XLA's convolution is slow on CPUs), or
-        `auto`: `matmul` on CPUs.
+      method: `xla` (one convolution operation, right for accelerators), `matmul` (what is faster
+        on CPUs: one matrix product for 1×1 kernels and tiny outputs, Winograd's products for 3×3
+        kernels, and XLA's convolution for the rest), or `auto`: `matmul` on CPUs.
 
     Returns:
       The same numbers by either method, up to rounding.
@@ -48,6 +49,8 @@ def convolve(
         return y.reshape(*x.shape[:3], -1)
     if -(-x.shape[1] // stride) * -(-x.shape[2] // stride) <= FEW_OUTPUTS:
         return _convolve_dense(x, kernel, stride)
+    if stride == 1 and winograd.suits(x, kernel):
+        return winograd.convolve(x, kernel)
     return _convolve_xla(x, kernel, stride)
 
 

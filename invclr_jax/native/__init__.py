@@ -1,0 +1,1 @@
+"""C++ for CPUs, compiled by setup.py where there is a compiler; see `models/winograd.py`."""

@@ -1,0 +1,41 @@
+"""Compiles `invclr_jax/native` where there is a C++ compiler; all else is in setup.cfg.
+
+Without one the installation succeeds all the same, and convolutions on CPUs are XLA's.
+"""
+
+import importlib.util
+import pathlib
+import platform
+import sys
+
+from setuptools import Extension, setup
+
+LEVELS = {"avx2": "x86-64-v3", "avx512": "x86-64-v4"}
+"""One library for each; `invclr_jax.models.winograd` takes the one that suits the processor."""
+
+
+def extensions() -> list[Extension]:
+    """The libraries to compile; none where we have not tried it."""
+    if not sys.platform.startswith("linux") or platform.machine() != "x86_64":
+        return []
+    jaxlib = importlib.util.find_spec("jaxlib")  # pyproject.toml asks for it
+    if jaxlib is None or jaxlib.origin is None:
+        return []
+    folder = pathlib.Path("invclr_jax/native")
+    return [
+        Extension(
+            f"invclr_jax.native.winograd_{name}",
+            [str(folder / "winograd.cc")],
+            depends=[str(header) for header in sorted(folder.glob("*.h"))],
+            extra_compile_args=[
+                *("-std=c++17", "-O3", f"-march={level}", "-mprefer-vector-width=512"),
+                *("-isystem", str(pathlib.Path(jaxlib.origin).parent / "include")),
+            ],
+            language="c++",
+            optional=True,
+        )
+        for name, level in LEVELS.items()
+    ]
+
+
+setup(ext_modules=extensions())
