@@ -21,6 +21,7 @@ from benchmarks.measure import has_torch
 from benchmarks.summary import BENCHMARKS, summary, table
 from invclr_jax.cpu import keep_freed_memory
 from invclr_jax.evaluation.results import code_version
+from invclr_jax.models import winograd
 
 REFERENCES = ("torch", "sklearn")
 BUSY = 0.5
@@ -45,6 +46,7 @@ def _machine() -> dict[str, str | float | None]:
         "jax": jax.__version__,
         "torch": torch,
         "python": platform.python_version(),
+        "winograd": winograd.library(),
     }
 
 

@@ -20,8 +20,9 @@ namespace {
 namespace ffi = xla::ffi;
 
 // Tiles of a block stay in the cache of a core from the inputs' transformation to the outputs'.
-// For the gradient in the kernel a block stays in the cache that cores share.
-constexpr int64_t kOwnCache = 3 << 18, kSharedCache = 8 << 20;
+// For the gradient in the kernel a block stays in the cache that cores share, but is not small: for
+// each block all sums are read and written once.
+constexpr int64_t kOwnCache = 3 << 18, kSharedCache = 4 << 20, kFewestTiles = 128;
 
 struct Free {
   void operator()(float* memory) const { std::free(memory); }
@@ -205,7 +206,7 @@ void KernelGradient(ffi::ThreadPool& pool, const float* x, const float* y, const
   constexpr int64_t kPart = 8;  // tiles that a worker transforms at a time
   const int64_t bytes = kProducts * (in.channels + out.channels) * sizeof(float);
   const int64_t tiles = in.Tiles();
-  const int64_t block = std::min(std::max<int64_t>(kSharedCache / bytes, kPart), tiles);
+  const int64_t block = std::min(std::max(kSharedCache / bytes, kFewestTiles), tiles);
   const int64_t in_size = Planes::Size(block, in.channels);
   const int64_t out_size = Planes::Size(block, out.channels);
   const int64_t kernel_size = Planes::Size(in.channels, out.channels);
