@@ -1,8 +1,8 @@
 """Where the time of one penalised step goes: by part of the network and kind of operation.
 
 Times come from JAX's profiler, what an operation is from the compiled program: XLA's names do not
-tell (a `ynn_fusion` may be a convolution, a matrix product or a sum). On CPUs Eigen's convolutions
-are started and go on in other threads: their events are too short, and their time is missing here.
+tell (a `ynn_fusion` may be a convolution, a matrix product or a sum). On CPUs the convolutions that
+are not ours are started and go on in other threads: their events are too short here.
 """
 
 import collections
@@ -32,6 +32,9 @@ MOVES = {
 }
 """An operation of these alone computes nothing."""
 MOVING, OTHER = "moving data", "pointwise"
+
+CONVOLUTIONS = re.compile(r'custom_call_target="[^"]*(conv|kernel_gradient)')
+"""Calls of libraries that convolve: ours on CPUs, cuDNN on GPUs."""
 
 PARTS = {
     "stem": r"/stem_",
@@ -132,8 +135,9 @@ def parse(program: str) -> dict[str, dict[str, Instruction]]:
         if found:
             calls = re.search(r"(?:calls|to_apply)=%?([\w.-]+)", line)
             op_name = re.search(r'op_name="([^"]*)"', line)
+            opcode = "convolution" if CONVOLUTIONS.search(line) else found[2]
             current[found[1]] = Instruction(
-                found[2], calls[1] if calls else "", op_name[1] if op_name else ""
+                opcode, calls[1] if calls else "", op_name[1] if op_name else ""
             )
     return computations
 

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import pytest
 
 from benchmarks import profile
+from invclr_jax.models.conv import convolve
 
 
 def test_seconds_go_to_the_kind_and_part_they_belong_to():
@@ -39,6 +40,7 @@ ENTRY %main.5 (x: f32[2]) -> f32[2] {
     ("function", "kind"),
     [
         (lambda x: jax.lax.conv(x, x, (1, 1), "SAME"), "convolution"),
+        (lambda x: convolve(jnp.tile(x, 2), jnp.ones((3, 3, 16, 16))), "convolution"),
         (lambda x: x[0, 0] @ x[0, 0], "matrix product"),
         (lambda x: x.sum(), "sum over pixels or batch"),
         (jnp.sin, profile.OTHER),
