@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
@@ -78,6 +77,9 @@ def shard_rows(rows: Any, num_devices: int) -> Any:
 def replicate(tree: Any, devices: Devices = None) -> Any:
     """Copies every leaf to all local `devices`, adding the leading axis that `pmap` expects."""
     sharding = _over(devices)
+    if sharding.num_devices == 1 and all(map(_is_free, jax.tree.leaves(tree))):
+        # Not through the host, which would wait for arrays that are still being computed.
+        return jax.jit(_with_leading_axis, out_shardings=sharding)(tree)
 
     def copy(leaf):
         rows = np.asarray(leaf)[None]
@@ -85,6 +87,15 @@ def replicate(tree: Any, devices: Devices = None) -> Any:
         return jax.make_array_from_callback(shape, sharding, lambda _: rows)
 
     return jax.tree.map(copy, tree)
+
+
+def _is_free(leaf: Any) -> bool:
+    """Whether JAX holds the array and may use it on any device."""
+    return isinstance(leaf, jax.Array) and not leaf.committed
+
+
+def _with_leading_axis(tree: Any) -> Any:
+    return jax.tree.map(lambda leaf: leaf[None], tree)
 
 
 def distribute(tree: Any, devices: Devices = None) -> Any:
@@ -98,5 +109,9 @@ def _over(devices: Devices) -> jax.sharding.NamedSharding:
 
 
 def unreplicate(tree: Any) -> Any:
-    """The first device's copy of every leaf."""
-    return jax.tree.map(lambda leaf: jnp.asarray(leaf.addressable_data(0))[0], tree)
+    """The first device's copy of every leaf, in NumPy arrays of their own.
+
+    JAX would compile a program for each shape to drop the leading axis, and a view of the device's
+    memory would change under a step that reuses it.
+    """
+    return jax.tree.map(lambda leaf: np.array(leaf.addressable_data(0))[0], tree)

@@ -254,8 +254,8 @@ class _Run:
 
 
 def _numbers(metrics: Mapping[str, jax.Array]) -> dict[str, float]:
-    return {name: float(value.addressable_data(0)[0]) for name, value in metrics.items()}
+    return {name: float(value) for name, value in parallel.unreplicate(metrics).items()}
 
 
 def _host_copy(state: TrainState) -> TrainState:
-    return jax.device_get(parallel.unreplicate(state))
+    return parallel.unreplicate(state)
