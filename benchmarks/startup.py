@@ -11,6 +11,14 @@ from benchmarks.measure import Row
 from benchmarks.ours import ESTIMATOR
 
 WIDTH, BATCH = 64, 64
+WITHOUT_TORCH = """
+import runpy, sys
+sys.modules["torch"] = None
+runpy.run_module("invclr_jax.train", run_name="__main__", alter_sys=True)
+"""
+"""`python -m invclr_jax.train` in a default installation: tensorboardX imports PyTorch, the
+benchmarks' reference, wherever it finds it."""
+
 COLD = 3
 """At most so many cold starts: they take longest and vary least."""
 
@@ -35,7 +43,7 @@ def _start(folder: str, cache: str) -> float:
     """Seconds from starting the process to its line about step 1."""
     with tempfile.TemporaryDirectory(dir=folder) as workdir:
         command = [
-            *(sys.executable, "-m", "invclr_jax.train", "--config=configs/spirograph.py"),
+            *(sys.executable, "-c", WITHOUT_TORCH, "--config=configs/spirograph.py"),
             *(f"--config.model.width={WIDTH}", f"--config.batch_size={BATCH}"),
             *(f"--config.penalty.estimator={ESTIMATOR}", "--config.num_steps=1"),
             *(f"--workdir={workdir}/run", f"--compilation_cache={folder}/{cache}"),
