@@ -11,6 +11,7 @@ import ctypes
 import gc
 import json
 import pathlib
+import statistics
 import subprocess
 import sys
 
@@ -23,26 +24,32 @@ from invclr_jax.cpu import keep_freed_memory
 
 WIDTH, BATCH, STEPS = 64, 64, 2
 SIDES = ("contiguous", "channels_last")
+PROCESSES = 3
+"""XLA may free a step's memory only after it has told that the step is done: one process in five
+was seen to hold that of two steps."""
 MB = 1e6
 STATUS = pathlib.Path("/proc/self/status")
 
 
 def rows(repeats: int) -> list[Row]:
-    """Ours beside PyTorch in the memory format that takes less. One process each is enough."""
-    del repeats
-    ours = _in_process("ours")
-    theirs = {side: _in_process(side) for side in SIDES} if has_torch() else {}
-    peaks = {side: found["bytes"] / MB for side, found in theirs.items()}
+    """Ours beside PyTorch in the memory format that takes less: medians over processes."""
+    sides = ("ours", *SIDES) if has_torch() else ("ours",)
+    found = {side: [_in_process(side) for _ in range(min(repeats, PROCESSES))] for side in sides}
+    peaks = {
+        side: statistics.median(each["bytes"] for each in processes) / MB
+        for side, processes in found.items()
+    }
+    ours = peaks.pop("ours")
     name = min(peaks, key=lambda side: peaks[side], default="")
     return [
         Row(
             f"peak memory of the penalised step, ResNet18 width {WIDTH}, batch {BATCH}",
-            ours["bytes"] / MB,
+            ours,
             peaks.get(name),
             f"PyTorch, {name}",
             "≥ 1.0×",
             unit="MB",
-            details={"ours": ours, "theirs": theirs},
+            details=found,
         )
     ]
 
