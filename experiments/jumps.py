@@ -94,9 +94,10 @@ def measure(encoder: Encoder, x: Array, seed: int) -> dict[str, float]:
 
 def table(rows: Mapping[str, Mapping[str, float]]) -> str:
     """The results as Markdown, the mean over seeds of each run."""
-    lines = ["| run | " + " | ".join(COLUMNS.values()) + " |", "|---" * (len(COLUMNS) + 1) + "|"]
+    head = ["run", "seeds", *COLUMNS.values()]
+    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
     for name in sorted({name.rpartition("/")[0] for name in rows}):
         seeds = [row for key, row in rows.items() if key.rpartition("/")[0] == name]
         cells = (f"{np.mean([row[column] for row in seeds]):.3g}" for column in COLUMNS)
-        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+        lines.append(f"| {name} | {len(seeds)} | " + " | ".join(cells) + " |")
     return "\n".join(lines)

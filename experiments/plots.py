@@ -33,6 +33,8 @@ COLOURS = {
 }
 OTHERS = ("#30638e", "#a3623a", "#c96fb0", "#7a9e3b")
 PANEL_SIZE = (4.6, 3.3)
+SPAN = 30
+"""Bars of one panel differ at most by this factor."""
 ASIDE = ("row", "image", "long", "wide", "unclipped")
 """Words of a run's name that leave the form of its penalty as it is."""
 
@@ -189,11 +191,17 @@ def _bars(records: Records, dataset: str, names: Sequence[str], metric: Metric) 
 
 
 def stat_bars(stats: dict[str, Stat]) -> Panel:
-    """Horizontal bars, the first on top."""
+    """Horizontal bars, the first on top; points on a logarithmic axis where bars would vanish."""
+    means = [stat.mean for stat in stats.values()]
+    logarithmic = bool(means) and 0 < SPAN * min(means) < max(means)
 
     def draw(axis: Axes) -> None:
         for at, (name, stat) in enumerate(reversed(stats.items())):
-            axis.barh(at, stat.mean, xerr=stat.error, color=colour(name), height=0.7, capsize=3)
+            if logarithmic:
+                axis.errorbar(stat.mean, at, xerr=stat.error, color=colour(name), fmt="o", ms=6)
+            else:
+                axis.barh(at, stat.mean, xerr=stat.error, color=colour(name), height=0.7, capsize=3)
         axis.set_yticks(range(len(stats)), [label(n) for n in reversed(stats)], fontsize=8)
+        axis.set_xscale("log" if logarithmic else "linear")
 
     return draw

@@ -15,6 +15,7 @@ from experiments.figures import (
     normalisation,
     onset,
     overview,
+    paired,
     photographs,
     scoreboard,
     spirograph_invariance,
@@ -27,6 +28,7 @@ from experiments.figures import (
 EXPERIMENTS: dict[str, Experiment] = {
     "overview": overview.EXPERIMENT,
     "scoreboard": scoreboard.EXPERIMENT,
+    "paired": paired.EXPERIMENT,
     "features": features.EXPERIMENT,
     "trajectories": trajectories.EXPERIMENT,
     "fig2": fig2.EXPERIMENT,

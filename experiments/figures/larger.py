@@ -1,10 +1,18 @@
 """Our question: is what we found an accident of a small encoder or a short schedule?"""
 
 from experiments.figures.comparison import comparison
+from experiments.figures.metrics import at_largest, error
+from experiments.tables import Column
 
 FORMS = {"cpu": ("none", "unit-0.01", "finite-relative-1"), "paper": ("none", "unit-0.01")}
 SIZES = {"cpu": ("long-", "wide-"), "paper": ()}
 """Three times the steps; four times the channels."""
+
+MORE = (
+    Column("total error, largest M", at_largest(error), "low"),
+    Column("error, h +0.5", error("robustness/h_shift=+0.5/kept"), "low"),
+    Column("error, background ±0.4", error("robustness/background_widen=0.4/kept"), "low"),
+)
 
 
 def names(scale: str) -> tuple[str, ...]:
@@ -18,4 +26,5 @@ EXPERIMENT = comparison(
     "the multiplications.",
     "Spirograph: the main comparison at three sizes",
     names,
+    MORE,
 )

@@ -22,6 +22,9 @@ from invclr_jax.evaluation.selection import GRID, regression_path
 
 Features = Float[Values, "b p d"]
 
+LEAST_KURTOSIS = 10
+"""A feature below it is not called rare, however few rows there are."""
+
 
 class Variances(NamedTuple):
     """Attributes:
@@ -167,6 +170,7 @@ def predict_alpha(
     """Ridge regression of alpha on standardised features: a higher error, more invariance.
 
     The objective is a sum over components, so that each takes its own l2 from one path of fits.
+    Features that vary in a few rows only are left out, see `_standardised`.
 
     Args:
       features: z of training samples, one random transformation each.
@@ -182,11 +186,8 @@ def predict_alpha(
     alpha = checks.finite_rows(alpha, "alpha", rows=len(train))
     test = checks.finite_rows(test_features, "test features")
     test_alpha = checks.finite_rows(test_alpha, "test alpha", rows=len(test))
-    mean, std = train.mean(0, keepdims=True), train.std(0, keepdims=True)
-    std = jnp.where(std > 0, std, 1)
-    train, test = (train - mean) / std, (test - mean) / std
-
     fit, held_out = validation_indices(np.asarray(alpha), validation_fraction, seed=seed)
+    train, test = _standardised(train, test, len(held_out))
     trial = regression_path(train[fit], alpha[fit], grid=grid, method=method)
     best = np.argmin(_errors(trial, train[held_out], alpha[held_out]), axis=0)
 
@@ -197,6 +198,27 @@ def predict_alpha(
         reference=np.asarray(squared_error(constant, test_alpha)),
         l2=np.array([probe.l2 for probe in final])[best],
     )
+
+
+def _standardised(train: Array, test: Array, held_out: int) -> tuple[Array, Array]:
+    """Both with the training rows' mean 0 and variance 1, or 0 where that variance says nothing.
+
+    A unit that is active in one training row out of thousands has a tiny deviation, and a weight
+    that this row alone decides; a test row may be thousands of deviations away. A feature that
+    varies equally in k of n rows has a kurtosis of n/k, a normal one 3. Above the number of rows
+    held out, less than one of those is expected to vary, and none can warn of such a weight.
+
+    Args:
+      train: training features, `[n, d]`.
+      test: test features, `[t, d]`.
+      held_out: how many of the training rows choose l2.
+    """
+    mean, std = train.mean(0, keepdims=True), train.std(0, keepdims=True)
+    std = jnp.where(std > 0, std, 1)
+    train, test = (train - mean) / std, (test - mean) / std
+    kurtosis = jnp.mean(train**4, axis=0, keepdims=True)
+    rare = kurtosis > max(held_out, LEAST_KURTOSIS)
+    return jnp.where(rare, 0, train), jnp.where(rare, 0, test)
 
 
 def _errors(path: Sequence[Regressor], features: Array, targets: Array) -> np.ndarray:

@@ -175,6 +175,28 @@ def test_predicting_alpha_standardises_features():
     assert np.isfinite(invariance.predict_alpha(z, alpha, test_z, test_alpha).mse).all()
 
 
+@pytest.mark.parametrize("method", ["closed_form", "lbfgs"])
+@pytest.mark.parametrize("rows", [1, 4])
+def test_predicting_alpha_leaves_out_what_varies_in_a_few_rows(rows, method):
+    (z, alpha), (test_z, test_alpha) = alpha_data(n=400), alpha_data(1, n=1000)
+    z[:, 5] = test_z[:, 5] = 0
+    expected = invariance.predict_alpha(z, alpha, test_z, test_alpha, method=method)
+    # A unit that hardly ever fires, and once in the test set much more strongly.
+    z[:rows, 5], test_z[7, 5] = 1e-4, 3.0
+    found = invariance.predict_alpha(z, alpha, test_z, test_alpha, method=method)
+    np.testing.assert_allclose(found.mse, expected.mse, rtol=1e-4)
+
+
+def test_predicting_alpha_reads_what_varies_in_a_tenth_of_the_rows():
+    (z, alpha), (test_z, test_alpha) = alpha_data(n=400), alpha_data(1, n=1000)
+    for features, targets in ((z, alpha), (test_z, test_alpha)):
+        features[:] = 0
+        features[::10, 5] = 1e-4
+        targets[::10] += 1
+    found = invariance.predict_alpha(z, alpha, test_z, test_alpha)
+    assert found.mse[1] < 0.1 * found.reference[1]
+
+
 @pytest.mark.usefixtures("no_shape_checks")
 def test_bad_input_is_a_sentence():
     f = random_features(0)

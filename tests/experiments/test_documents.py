@@ -46,4 +46,4 @@ def test_unknown_names_and_numbers_are_refused(found):
 def test_the_mechanism_is_averaged_over_seeds(found):
     rows = {f"unit-0.1/seed{k}": dict.fromkeys(COLUMNS, float(k)) for k in (1, 2)}
     filled = documents.fill("<!-- table: mechanism -->\n<!-- end -->", found, rows)
-    assert "| unit-0.1 |" + " 1.5 |" * len(COLUMNS) in filled
+    assert "| unit-0.1 | 2 |" + " 1.5 |" * len(COLUMNS) in filled
