@@ -38,15 +38,14 @@ def draw(
     one = functools.partial(_draw_one, size=size, normalise=normalise, num_points=num_points)
     if len(params) <= CHUNK:
         return jax.vmap(one)(params)
-    # Redrawing a chunk when its derivative is taken is quicker than storing what it needs: without
-    # it 4096 pictures keep 200 MB between the two passes.
+    # Redrawn when derivatives are taken, so that memory does not grow with the number of pictures.
     return jax.lax.map(jax.checkpoint(one, prevent_cse=False), params, batch_size=CHUNK)
 
 
 def _draw_one(
     params: Float[Array, "10"], *, size: int, normalise: str, num_points: int
 ) -> Float[Array, "{size} {size} 3"]:
-    m, b, h, sigma, *colours = params
+    m, b, h, sigma = params[:4]
     x, y = _curve(m, b, h, num_points)
     # The exponential of a sum is a product, so that summing over points is a matrix product.
     intensity = jnp.matmul(
@@ -54,7 +53,7 @@ def _draw_one(
     )
     intensity = intensity / num_points
     brightest = intensity.max(axis=1 if normalise == "row" else None, keepdims=True)
-    return _colour(intensity / (brightest + EPSILON), colours[:3], colours[3:])
+    return _colour(intensity / (brightest + EPSILON), params[4:7], params[7:10])
 
 
 def _curve(
@@ -86,8 +85,8 @@ def _bumps(
 
 
 def _colour(
-    intensity: Float[Array, "u v"], foreground: list[Array], background: list[Array]
+    intensity: Float[Array, "u v"], foreground: Float[Array, "3"], background: Float[Array, "3"]
 ) -> Float[Array, "u v 3"]:
-    """Mixes plane by plane: on CPU derivatives are four times as slow along a channel axis."""
-    planes = zip(foreground, background, strict=True)
-    return jnp.stack([intensity * f + (1 - intensity) * b for f, b in planes], axis=-1)
+    """Mixes the two colours."""
+    contrast = foreground - background
+    return intensity[..., None] * contrast[None, None] + background[None, None]
