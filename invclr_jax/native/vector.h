@@ -15,8 +15,9 @@ constexpr int kLanes = 8, kRows = 6, kShortRows = 4;
 // kRows by kColumns sums fill the registers; kShortRows divides any number of channels.
 constexpr int kVectors = 2, kColumns = kVectors * kLanes;
 
-// A compiler's own vectors: arithmetic goes lane by lane, and a number stands for all lanes.
-typedef float Vector __attribute__((vector_size(4 * kLanes), aligned(4)));
+// A compiler's own vectors, read from and written to any place in an array of numbers. Arithmetic
+// goes lane by lane, and a number stands for all lanes.
+typedef float Vector __attribute__((vector_size(4 * kLanes), aligned(4), may_alias));
 
 inline Vector Load(const float* from) { return *reinterpret_cast<const Vector*>(from); }
 inline void Store(float* to, Vector vector) { *reinterpret_cast<Vector*>(to) = vector; }

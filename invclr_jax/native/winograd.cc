@@ -161,13 +161,15 @@ void Convolve(ffi::ThreadPool& pool, const float* x, const float* w, const Pictu
   });
 
   const int64_t bytes = kProducts * (in.channels + out.channels) * sizeof(float);
-  const int64_t most = CeilDivide(tiles, Workers(pool));
-  const int64_t block = RoundUp(std::min(std::max<int64_t>(kOwnCache / bytes, kRows), most), kRows);
+  const int64_t most = CeilDivide(tiles, Workers(pool));  // some for each worker
+  const int64_t fit = std::max<int64_t>(std::min(kOwnCache / bytes, most), 1);
+  const int64_t block = RoundUp(fit, kRows), blocks = CeilDivide(tiles, block);
   const int64_t in_size = Planes::Size(block, in.channels);
   const int64_t each = in_size + Planes::Size(block, out.channels);
-  const Memory memory = Allocate(Workers(pool) * each);
-  std::memset(memory.get(), 0, Workers(pool) * each * sizeof(float));  // rows beyond the last tile
-  ParallelFor(pool, CeilDivide(tiles, block), [&](int64_t index, int64_t worker) {
+  const int64_t total = std::min(Workers(pool), blocks) * each;
+  const Memory memory = Allocate(total);
+  std::memset(memory.get(), 0, total * sizeof(float));  // rows beyond the last tile
+  ParallelFor(pool, blocks, [&](int64_t index, int64_t worker) {
     const int64_t first = index * block, count = std::min(block, tiles - first);
     const Planes inputs{memory.get() + worker * each, block, in.channels};
     const Planes outputs{inputs.data + in_size, block, out.channels};
