@@ -21,8 +21,13 @@ from invclr_jax import native
 CHANNELS = 16
 """Input and output channels come in multiples of so many, the widest vectors of a processor."""
 
-LEVELS = {"avx512": {"avx512f", "avx512bw", "avx512dq", "avx512vl"}, "avx2": {"avx2", "fma"}}
-"""The libraries, best first, and what a processor must be able to do for each."""
+_AVX2 = {"avx", "avx2", "fma", "bmi1", "bmi2", "f16c", "abm", "movbe"}
+LEVELS = {
+    "avx512": _AVX2 | {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"},
+    "avx2": _AVX2,
+}
+"""The libraries, best first, and what a processor must be able to do for each: all that setup.py
+allows the compiler to use."""
 
 FUNCTIONS = ("convolve", "kernel_gradient")
 
@@ -72,11 +77,14 @@ def _processor() -> set[str]:
 
 @functools.cache
 def _register(level: str) -> bool:
-    """Makes a library known to XLA; False where it was not compiled."""
+    """Makes a library known to XLA; False where it was not compiled or cannot be loaded."""
     spec = importlib.util.find_spec(f"{native.__name__}.winograd_{level}")
     if spec is None or spec.origin is None:
         return False
-    functions = ctypes.CDLL(spec.origin)
+    try:
+        functions = ctypes.CDLL(spec.origin)
+    except OSError:  # made on another system
+        return False
     for name in FUNCTIONS:
         capsule = jax.ffi.pycapsule(getattr(functions, f"invclr_{name}"))
         jax.ffi.register_ffi_target(_target(name, level), capsule, platform="cpu")
@@ -141,7 +149,21 @@ def _fold_images(operands, axes):
     return y.reshape(*x.shape[:2], *y.shape[1:]), 0
 
 
-_convolve_p = _primitive("convolve", lambda x, w: (*x[:3], w[3]))
+def _output_shape(x, kernel):
+    if (len(x), len(kernel)) != (4, 4) or kernel[:3] != (3, 3, x[3]):
+        raise ValueError(
+            f"images {x} do not suit a kernel {kernel}: give [n, h, v, c] and [3, 3, c, f]"
+        )
+    return (*x[:3], kernel[3])
+
+
+def _kernel_shape(x, y):
+    if len(x) != 4 or y[:-1] != x[:-1]:
+        raise ValueError(f"images {x} do not suit outputs {y}: all but the channels must be equal")
+    return (3, 3, x[3], y[3])
+
+
+_convolve_p = _primitive("convolve", _output_shape)
 batching.primitive_batchers[_convolve_p] = _fold_images
 ad.defbilinear(
     _convolve_p,
@@ -149,7 +171,7 @@ ad.defbilinear(
     lambda y, x, kernel: _kernel_gradient(x, y),
 )
 
-_kernel_gradient_p = _primitive("kernel_gradient", lambda x, y: (3, 3, x[3], y[3]))
+_kernel_gradient_p = _primitive("kernel_gradient", _kernel_shape)
 ad.defbilinear(
     _kernel_gradient_p,
     lambda kernel, x, y: _input_gradient(kernel, y),
