@@ -9,6 +9,10 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 
+class NoPlainVersion(ValueError):
+    """Raised by `untransformed` where every picture is made by some alpha."""
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Box:
     """The uniform distribution of alpha on an axis-aligned box.
@@ -88,5 +92,5 @@ class Transform(Protocol):
         ...
 
     def untransformed(self, x: Any) -> Float[Array, "n h w 3"]:
-        """The plain pictures as the encoder sees them; raises where there is no such thing."""
+        """The plain pictures as the encoder sees them, or raises `NoPlainVersion`."""
         ...

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from invclr_jax.transforms import hypotrochoid
-from invclr_jax.transforms.base import Box
+from invclr_jax.transforms.base import Box, NoPlainVersion
 
 RANGES: Mapping[str, tuple[float, float]] = {
     "m": (2.0, 5.0),
@@ -151,8 +151,8 @@ class SpirographTransform:
         return render(params, size=self.size, normalise=self.normalise, num_points=self.num_points)
 
     def untransformed(self, x: Array | np.ndarray) -> NoReturn:
-        """Raises ValueError: no picture can be drawn without nuisances."""
-        raise ValueError(
+        """Raises: no picture can be drawn without nuisances."""
+        raise NoPlainVersion(
             "Spirograph has no untransformed version of x: every picture has a pen and colours; "
             "average the features of several sampled transformations, or use one sample"
         )
