@@ -16,6 +16,7 @@ from jaxtyping import Array, Float
 from invclr_jax.data.splits import validation_indices
 from invclr_jax.evaluation import checks
 from invclr_jax.evaluation.checks import Values
+from invclr_jax.evaluation.correlations import canonical_correlations as canonical_correlations
 from invclr_jax.evaluation.metrics import squared_error
 from invclr_jax.evaluation.probes import Regressor
 from invclr_jax.evaluation.selection import GRID, regression_path
