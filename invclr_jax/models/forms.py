@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array
 
 from invclr_jax.models import winograd
+from invclr_jax.models.winograd import Shaped
 
 FEW_OUTPUTS = 4
 """Up to so many output pixels a convolution is one dense product: XLA's own is slow on CPUs there
@@ -19,7 +20,7 @@ FEW_OUTPUTS = 4
 Form = Callable[[Array, Array, int], Array]
 
 
-def fastest_on_cpus(x: jax.ShapeDtypeStruct, kernel: jax.ShapeDtypeStruct, stride: int) -> Form:
+def fastest_on_cpus(x: Shaped, kernel: Shaped, stride: int) -> Form:
     """The form to use for images and a kernel of these shapes, none of them Winograd's.
 
     Args:
@@ -34,7 +35,7 @@ def fastest_on_cpus(x: jax.ShapeDtypeStruct, kernel: jax.ShapeDtypeStruct, strid
     return xla
 
 
-def is_winograd(x: jax.ShapeDtypeStruct, kernel: jax.ShapeDtypeStruct, stride: int) -> bool:
+def is_winograd(x: Shaped, kernel: Shaped, stride: int) -> bool:
     """Whether a CPU should use Winograd's products, and can."""
     return (
         stride == 1

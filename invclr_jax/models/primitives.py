@@ -74,7 +74,9 @@ def _convolve_by(form, x, kernel, *, stride):
 
 
 def _kernel_gradient_by(form, x, y, *, stride, size):
-    kernel = jax.ShapeDtypeStruct(_kernel_shape(x.shape, y.shape, stride=stride, size=size), x.dtype)
+    kernel = jax.ShapeDtypeStruct(
+        _kernel_shape(x.shape, y.shape, stride=stride, size=size), x.dtype
+    )
     return jax.linear_transpose(lambda w: form(x, w, stride), kernel)(y)[0]
 
 

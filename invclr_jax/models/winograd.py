@@ -22,10 +22,13 @@ LEVELS = {
 """The libraries, best first, and what a processor must be able to do for each: all that setup.py
 allows the compiler to use."""
 
+Shaped = jax.ShapeDtypeStruct | Array
+"""Anything with a shape and a dtype."""
+
 FUNCTIONS = ("convolve", "kernel_gradient")
 
 
-def suits(x: jax.ShapeDtypeStruct, kernel: jax.ShapeDtypeStruct) -> bool:
+def suits(x: Shaped, kernel: Shaped) -> bool:
     """Whether `convolve` takes images and a kernel of these shapes and types."""
     return (
         kernel.shape[:2] == (3, 3)
