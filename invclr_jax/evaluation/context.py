@@ -10,7 +10,7 @@ from jaxtyping import PRNGKeyArray
 from invclr_jax.checkpoint import Encoder
 from invclr_jax.data import Dataset, Split
 from invclr_jax.evaluation import features
-from invclr_jax.transforms.base import Transform
+from invclr_jax.transforms.base import Transform, alpha_names
 
 Metrics = dict[str, float]
 
@@ -188,9 +188,8 @@ class Context:
 
     @property
     def alpha_names(self) -> tuple[str, ...]:
-        """Names of alpha's components, where the transform tells them."""
-        size = self.transform.alpha.size
-        return tuple(getattr(self.transform, "alpha_names", map(str, range(size))))
+        """Names of alpha's components."""
+        return alpha_names(self.transform)
 
     def with_alpha(self, purpose: int) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
         """Features of one random transformation and its alpha, of training and test inputs."""
