@@ -10,7 +10,7 @@ Expected (paper, mean of 3 runs): 72.2 % untransformed, 74.94 % with feature ave
 without the penalty (--config.penalty.weight=0) 71.3 % and 74.10 %.
 """
 
-from configs import cifar10
+from invclr_jax.configs import cifar10
 
 
 def get_config():

@@ -7,7 +7,7 @@
 Hardware: two CPU cores. Expected score: see the README's results table.
 """
 
-from configs import cifar10
+from invclr_jax.configs import cifar10
 
 
 def get_config():

@@ -9,7 +9,7 @@ Expected (paper): ResNet18 52.3 % plain, 54.1 % with the penalty, 60.6 % with av
 ResNet50 57.9 %, 58.9 %, 64.4 %.
 """
 
-from configs import cifar100
+from invclr_jax.configs import cifar100
 
 QUEUE_SIZES = {"resnet18": 2048, "resnet50": 4096}
 

@@ -7,7 +7,7 @@
 Hardware: two CPU cores. Expected score: see the README's results table.
 """
 
-from configs import cifar100_cpu
+from invclr_jax.configs import cifar100_cpu
 
 
 def get_config():

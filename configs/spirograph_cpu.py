@@ -7,7 +7,7 @@ Hardware: two CPU cores, a few minutes. `make demo` trains it with the penalty o
 Expected score: see the README's results table.
 """
 
-from configs import spirograph
+from invclr_jax.configs import spirograph
 
 
 def get_config():

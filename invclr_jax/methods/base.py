@@ -146,9 +146,7 @@ class Method:
         self, params: PyTree, statistics: PyTree, images: Array, key: PRNGKeyArray
     ) -> tuple[Float[Array, "n d"], PyTree]:
         """Representations in train mode and the updated statistics of the encoder."""
-        return network.train(
-            self.encoder, params["encoder"], statistics["encoder"], images, key
-        )
+        return network.train(self.encoder, params["encoder"], statistics["encoder"], images, key)
 
     def project(
         self, params: PyTree, statistics: PyTree, z: Array, key: PRNGKeyArray
@@ -225,4 +223,3 @@ class Method:
             return loss, {name: loss}
         term, mean = self.penalty.term(value, step, self.axis)
         return loss + term, {name: loss, "penalty": mean}
-

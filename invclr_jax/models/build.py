@@ -69,7 +69,9 @@ def build_module(
         )
     module = importing.build(name, options, home=HOME, trust=trust)
     if not isinstance(module, nn.Module):
-        raise ValueError(f"{name} gives a {type(module).__name__}: the {what} must be a Flax module")
+        raise ValueError(
+            f"{name} gives a {type(module).__name__}: the {what} must be a Flax module"
+        )
     return module
 
 

@@ -25,7 +25,7 @@ from invclr_jax.objectives.derivatives import (
 )
 from invclr_jax.objectives.features import FEATURES
 from invclr_jax.parallel import Axis
-from invclr_jax.transforms.base import Box
+from invclr_jax.transforms.base import Distribution
 
 Noise = dict[str, Array]
 Estimate = tuple[Float[Array, ""], Float[Array, "k d"], Any]
@@ -39,7 +39,7 @@ class Estimator(Protocol):
     features: tuple[str, ...]
     """Names of the features h that it can take."""
 
-    def draw(self, key: PRNGKeyArray, n: int, *, box: Box, dim: int) -> Noise:
+    def draw(self, key: PRNGKeyArray, n: int, *, box: Distribution, dim: int) -> Noise:
         """Random numbers for `n` samples, arrays with leading axis n.
 
         Args:
@@ -56,7 +56,7 @@ class Estimator(Protocol):
         alpha: Float[Array, "k a"],
         noise: Noise,
         *,
-        box: Box,
+        box: Distribution,
         feature: str,
         axis: Axis = None,
         z_prime: Float[Array, "k d"] | None = None,
@@ -244,7 +244,7 @@ def along(
     return pushed_square(push, directions), z, aux
 
 
-def _alpha_prime(key: PRNGKeyArray, n: int, count: int, box: Box) -> Float[Array, "n l a"]:
+def _alpha_prime(key: PRNGKeyArray, n: int, count: int, box: Distribution) -> Float[Array, "n l a"]:
     return box.sample(key, n * count).reshape(n, count, box.size)
 
 

@@ -32,7 +32,7 @@ from invclr_jax.objectives.estimators import (
 from invclr_jax.objectives.features import FEATURES
 from invclr_jax.objectives.term import Penalty, check_feature, checked_alpha, clip_from_above
 from invclr_jax.parallel import Axis
-from invclr_jax.transforms.base import Box
+from invclr_jax.transforms.base import Distribution
 
 __all__ = [
     "ESTIMATORS",
@@ -57,7 +57,7 @@ def penalty(
     represent: Represent,
     alpha: Float[Array | np.ndarray, "k a"],
     *,
-    box: Box,
+    box: Distribution,
     key: PRNGKeyArray,
     estimator: str | Estimator = "sampled",
     num_samples: int = 100,
@@ -136,7 +136,7 @@ def sampled_penalty(
 def moments_penalty(
     represent: Represent,
     alpha: Float[Array | np.ndarray, "k a"],
-    box: Box,
+    box: Distribution,
     e: Float[Array | np.ndarray, "k d"],
     *,
     feature: str = "unit",
@@ -191,7 +191,7 @@ def forward_penalty(
 def exact_penalty(
     represent: Represent,
     alpha: Float[Array | np.ndarray, "k a"],
-    box: Box,
+    box: Distribution,
     *,
     feature: str = "unit",
     signs: Float[Array | np.ndarray, " k"] | None = None,

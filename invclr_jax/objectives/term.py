@@ -11,7 +11,7 @@ from invclr_jax.objectives.derivatives import RepresentWithAux
 from invclr_jax.objectives.estimators import Estimate, Estimator, Finite, Noise, Sampled
 from invclr_jax.objectives.features import FEATURES, Scalar
 from invclr_jax.parallel import Axis, mean_over_devices
-from invclr_jax.transforms.base import Box
+from invclr_jax.transforms.base import Distribution
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Penalty:
         alpha: Float[Array, "k a"],
         noise: Noise,
         *,
-        box: Box,
+        box: Distribution,
         axis: Axis = None,
         z_prime: Float[Array, "k d"] | None = None,
     ) -> Estimate:
@@ -92,7 +92,7 @@ def check_feature(feature: str, known: tuple[str, ...] = FEATURES) -> None:
     raise ValueError(f"no feature {feature!r}: there are {', '.join(known)}")
 
 
-def checked_alpha(alpha: Array | np.ndarray, box: Box | None = None) -> Array:
+def checked_alpha(alpha: Array | np.ndarray, box: Distribution | None = None) -> Array:
     """Alpha as a JAX array, once it and `box` are known to fit together."""
     if alpha.ndim != 2:
         raise ValueError(f"alpha has shape {alpha.shape}: it must be [K, a], a row for each sample")
