@@ -14,6 +14,7 @@ from typing import Any
 
 import jax
 import ml_collections
+from invclr_jax.training.logging import METRICS
 
 from experiments.runs import Run
 from invclr_jax import config as configuration
@@ -23,7 +24,6 @@ from invclr_jax.data.dataset import Split
 from invclr_jax.evaluation import protocols
 from invclr_jax.evaluation.context import Context, Settings
 from invclr_jax.evaluation.results import Results, code_version
-from invclr_jax.training.logging import METRICS
 from invclr_jax.training.loop import load_data, train
 
 SPIROGRAPH = ("invariance", "alpha", "average", "label_fraction", "robustness")

@@ -14,10 +14,14 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import ml_collections
 import numpy as np
 
 Trust = Sequence[str] | None
 """Packages whose names may be imported; None for all, right for one's own configuration only."""
+
+Options = Mapping[str, Any] | ml_collections.ConfigDict
+"""Plain options by name."""
 
 UNNAMED = "object:"
 """Starts the name of an object that cannot be made again from a name and options."""
@@ -49,7 +53,7 @@ def is_path(name: str) -> bool:
     return ":" in name
 
 
-def build(name: str, options: Mapping[str, Any], *, home: str, trust: Trust = None) -> Any:
+def build(name: str, options: Options, *, home: str, trust: Trust = None) -> Any:
     """Imports what a name says and calls it with the options.
 
     Args:
@@ -112,6 +116,8 @@ def _is_class_of(target: Any, home: str) -> bool:
 
 
 def _decoded(value: Any, home: str, trust: Trust) -> Any:
+    if isinstance(value, ml_collections.ConfigDict):
+        value = value.to_dict()
     if isinstance(value, Mapping):
         if set(value) == _NESTED:
             return build(value["import"], value["options"], home=home, trust=trust)

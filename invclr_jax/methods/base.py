@@ -8,14 +8,14 @@ on one.
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
-from invclr_jax import parallel, randomness
+from invclr_jax import importing, parallel, randomness
 from invclr_jax.models import network
 from invclr_jax.objectives.term import Penalty
 from invclr_jax.transforms.base import Transform
@@ -77,7 +77,7 @@ class Method:
     """Values of `config.contrastive.loss` that it knows."""
 
     @classmethod
-    def check(cls, config: Mapping[str, Any]) -> None:
+    def check(cls, config: importing.Options) -> None:
         """Refuses nonsense in a config with a sentence."""
 
     @classmethod
@@ -86,7 +86,7 @@ class Method:
         raise NotImplementedError
 
     @classmethod
-    def from_config(cls, config: Any, **parts: Any) -> Self:
+    def from_config(cls, config: Any, **parts: Any) -> "Method":
         """The method with its settings from a config; `parts` are fields of `Method`."""
         return cls(**parts)
 

@@ -1,8 +1,5 @@
 """Builds encoders and heads from plain options."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import flax.linen as nn
 
 from invclr_jax import importing, parallel
@@ -20,7 +17,7 @@ HOME = "invclr_jax.models"
 
 
 def build_encoder(
-    model: Mapping[str, Any], *, image_size: int, trust: importing.Trust = None
+    model: importing.Options, *, image_size: int, trust: importing.Trust = None
 ) -> nn.Module:
     """The encoder that a config describes; nonsense is refused before anything is compiled.
 
@@ -51,7 +48,7 @@ def build_encoder(
 
 
 def build_module(
-    name: str, options: Mapping[str, Any], what: str, trust: importing.Trust = None
+    name: str, options: importing.Options, what: str, trust: importing.Trust = None
 ) -> nn.Module:
     """A module by import path.
 
@@ -77,7 +74,7 @@ def build_module(
 
 def on_devices(
     module: nn.Module,
-    batch_norm: Mapping[str, Any],
+    batch_norm: importing.Options,
     *,
     axis: parallel.Axis,
     num_devices: int,

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array
 
 from invclr_jax.models import winograd
-from invclr_jax.models.winograd import Shaped
+from invclr_jax.models.dtypes import Shaped
 
 FEW_OUTPUTS = 4
 """Up to so many output pixels a convolution is one dense product: XLA's own is slow on CPUs there

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray, PyTree
 
 from invclr_jax import parallel
+from invclr_jax.models.dtypes import Shaped
 
 STATISTICS = "batch_stats"
 """The collection that `statistics` always has, empty where a module keeps none."""
@@ -68,7 +69,7 @@ def evaluate(module: nn.Module, variables: PyTree, inputs: Array) -> Array:
     return module.apply(_filled(variables), inputs, **_mode(module, train=False))
 
 
-def output_dim(module: nn.Module, inputs: jax.ShapeDtypeStruct) -> int:
+def output_dim(module: nn.Module, inputs: Shaped) -> int:
     """The length of a module's output vectors, without computing one."""
     if hasattr(module, "representation_dim"):
         return module.representation_dim

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from invclr_jax import native
+from invclr_jax.models.dtypes import Shaped
 
 CHANNELS = 16
 """Input and output channels come in multiples of so many, the widest vectors of a processor."""
@@ -21,9 +22,6 @@ LEVELS = {
 }
 """The libraries, best first, and what a processor must be able to do for each: all that setup.py
 allows the compiler to use."""
-
-Shaped = jax.ShapeDtypeStruct | Array
-"""Anything with a shape and a dtype."""
 
 FUNCTIONS = ("convolve", "kernel_gradient")
 

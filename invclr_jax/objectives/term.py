@@ -56,7 +56,9 @@ class Penalty:
         options = {"box": box, "feature": self.feature, "axis": axis, "z_prime": z_prime}
         return self.estimator(represent, alpha, noise, **options)
 
-    def term(self, value: Float[Array, ""], step: Scalar, axis: Axis = None) -> tuple[Array, Array]:
+    def term(
+        self, value: Float[Array, ""], step: Array | int, axis: Axis = None
+    ) -> tuple[Array, Array]:
         """What is added to the loss, and the penalty's mean over devices for the log."""
         mean = mean_over_devices(value, axis)
         weight = self.weight(step) if callable(self.weight) else self.weight

@@ -1,8 +1,5 @@
 """Transformations from plain options."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from invclr_jax import importing
 from invclr_jax.transforms.base import Transform
 from invclr_jax.transforms.image import ImageTransform
@@ -11,7 +8,7 @@ from invclr_jax.transforms.spirograph import SpirographTransform
 HOME = "invclr_jax.transforms"
 
 
-def _image(options: Mapping[str, Any]) -> Transform:
+def _image(options: importing.Options) -> Transform:
     return ImageTransform(
         size=options["size"],
         mean=tuple(options["mean"]),
@@ -23,14 +20,14 @@ def _image(options: Mapping[str, Any]) -> Transform:
     )
 
 
-def _spirograph(options: Mapping[str, Any]) -> Transform:
+def _spirograph(options: importing.Options) -> Transform:
     return SpirographTransform(size=options["size"], normalise=options["normalise"])
 
 
 TRANSFORMS = {"image": _image, "spirograph": _spirograph}
 
 
-def build_transform(options: Mapping[str, Any], *, trust: importing.Trust = None) -> Transform:
+def build_transform(options: importing.Options, *, trust: importing.Trust = None) -> Transform:
     """The transformation that `config.transform` describes.
 
     Args:

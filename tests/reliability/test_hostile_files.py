@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from invclr_jax.training.logging import METRICS, Log
 
 from invclr_jax import config as configuration
 from invclr_jax import data
 from invclr_jax.evaluation.results import Results
-from invclr_jax.training.logging import METRICS, Log
 
 quick = settings(deadline=None, max_examples=150)
 
