@@ -34,10 +34,17 @@ def main() -> int:
     """Trains; returns 0, or 128 + signal where one stopped the run (143 for SIGTERM)."""
     if _DISTRIBUTED.value or _COORDINATOR.value:
         jax.distributed.initialize(_COORDINATOR.value, _NUM_PROCESSES.value, _PROCESS_ID.value)
+    config = _CONFIG.value
+    evaluate = periodic(
+        config.eval.protocol,
+        seed=config.seed,
+        num_samples=config.eval.num_samples,
+        limit=config.eval.limit,
+    )
     result = train(
-        _CONFIG.value,
+        config,
         _WORKDIR.value,
-        evaluate=periodic(_CONFIG.value) if _CONFIG.value.eval.every_steps else None,
+        evaluate=evaluate if config.eval.every_steps else None,
         allow_changed_config=_ALLOW_CHANGED.value,
     )
     return 0 if result.signal is None else 128 + result.signal

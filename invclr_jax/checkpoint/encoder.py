@@ -15,6 +15,7 @@ from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
 from invclr_jax.checkpoint.store import Checkpoints
 from invclr_jax.evaluation.features import average_features
+from invclr_jax.evaluation.progress import Progress
 from invclr_jax.models.build import build_encoder
 from invclr_jax.transforms.base import Transform
 from invclr_jax.transforms.build import build_transform
@@ -86,7 +87,13 @@ class Encoder:
         return self._encode(images)
 
     def represent(
-        self, x: Array | np.ndarray, key: PRNGKeyArray, num_samples: int, *, batch_size: int = 256
+        self,
+        x: Array | np.ndarray,
+        key: PRNGKeyArray,
+        num_samples: int,
+        *,
+        batch_size: int = 256,
+        progress: Progress | None = None,
     ) -> Float[Array, "n d"]:
         """Feature average z^(M) over `num_samples` random transformations of each x.
 
@@ -95,10 +102,10 @@ class Encoder:
           key: of the transformations.
           num_samples: M.
           batch_size: inputs at a time.
+          progress: callback with the number of finished rows.
         """
-        return average_features(
-            self.encode_inputs, self.transform, x, key, num_samples, batch_size=batch_size
-        )
+        average = functools.partial(average_features, self.encode_inputs, self.transform)
+        return average(x, key, num_samples, batch_size=batch_size, progress=progress)
 
 
 def load_encoder(

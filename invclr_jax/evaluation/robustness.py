@@ -47,7 +47,7 @@ def _mirrored(*sizes: float) -> tuple[float, ...]:
 
 
 def robustness(context: Context) -> Metrics:
-    """The probe's score under each shift, one random transformation an input."""
+    """The probe's score under each shift, one random transformation per input."""
     regime, shifted = shifts(context.transform)
     train, test = context.drawn_from(regime, SHIFT)
     kept = fit_probe(context, train)

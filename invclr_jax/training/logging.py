@@ -11,6 +11,8 @@ from collections.abc import Mapping
 import tensorboardX
 import tqdm
 
+from invclr_jax.durations import duration
+
 METRICS = "metrics.jsonl"
 
 
@@ -80,7 +82,7 @@ class Log:
             self._bar.set_postfix_str(terms, refresh=False)
             self._bar.update(step - self._bar.n)
             return
-        remaining = "?" if speed == 0 else _duration((self._total - step) / speed)
+        remaining = "?" if speed == 0 else duration((self._total - step) / speed)
         print(
             f"step {step}/{self._total} ({100 * step / self._total:.1f}%) "
             f"epoch {step / self._per_epoch:.2f} | {terms} | "
@@ -118,10 +120,3 @@ def _keep_until(path: pathlib.Path, step: int) -> None:
     temporary = path.with_suffix(".tmp")
     temporary.write_text("".join(kept))
     os.replace(temporary, path)
-
-
-def _duration(seconds: float) -> str:
-    minutes, hours = seconds / 60, seconds / 3600
-    if hours >= 2:
-        return f"{hours:.1f} h"
-    return f"{minutes:.0f} min" if minutes >= 2 else f"{seconds:.0f} s"

@@ -106,6 +106,8 @@ class SpirographTransform:
         object.__setattr__(self, "nuisance", tuple(self.nuisance))
         object.__setattr__(self, "ranges", ranges)
 
+    takes_images = False  # its x are factors
+
     @property
     def alpha_names(self) -> tuple[str, ...]:
         """Names of alpha's components."""

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 
-from experiments.runner import PICTURES, evaluation_options, record_path, settings_of
+from experiments.runner import PROTOCOLS, evaluation_options, record_path, settings_of
 from experiments.runs import Run
 from invclr_jax.evaluation.robustness import STRENGTHS
 
@@ -42,8 +42,10 @@ def metric_names(dataset, settings, k=200):
         for m in sizes
         for score in ("accuracy", "loss")
     }
-    assert "knn" in PICTURES
-    return names | {f"knn/k={k}/untransformed/accuracy"}
+    largest = f"M={max(settings.num_samples)}"
+    names |= {f"probe/selected/{f}/{s}" for f in (plain, largest) for s in (*scores, "l2")}
+    assert "knn" in PROTOCOLS["pictures"]
+    return names | {f"knn/k={k}/{f}/accuracy" for f in (plain, largest)}
 
 
 def record(run, seed):
