@@ -23,6 +23,7 @@ from invclr_jax.data.folder import load_folder
 from invclr_jax.evaluation.features import in_batches
 from invclr_jax.evaluation.progress import bar
 from invclr_jax.files import replacing
+from invclr_jax.transforms.base import takes_images
 
 _WORKDIR = flags.DEFINE_string("workdir", None, "The run's folder.", required=True)
 _STEP = flags.DEFINE_integer("step", None, "Which checkpoint; the newest if not given.")
@@ -101,7 +102,7 @@ def main() -> int:
     output, num_samples = pathlib.Path(_OUTPUT.value), _NUM_SAMPLES.value
     encoder = load_encoder(_WORKDIR.value, _STEP.value)
     inputs = read_inputs(pathlib.Path(_INPUT.value), encoder.config.transform.size)
-    factors = num_samples > 0 and not getattr(encoder.transform, "takes_images", True)
+    factors = num_samples > 0 and not takes_images(encoder.transform)
     labels = {name: x for name, x in inputs.items() if x.ndim == 1}
     images = {name: x for name, x in inputs.items() if x.ndim != 1}
     for name, x in images.items():

@@ -6,11 +6,22 @@ from jaxtyping import Float32
 from invclr_jax.data.dataset import Dataset, Split
 from invclr_jax.data.randomness import generator
 
-FACTORS = ("m", "b", "sigma", "f_r")
-"""The generative factors of interest, in the order of x."""
+RANGES = {
+    "m": (2.0, 5.0),
+    "b": (0.1, 1.1),
+    "h": (0.5, 2.5),
+    "sigma": (0.25, 1.0),
+    "f_r": (0.4, 1.0),
+    "f_g": (0.4, 1.0),
+    "f_b": (0.4, 1.0),
+    "b_r": (0.0, 0.6),
+    "b_g": (0.0, 0.6),
+    "b_b": (0.0, 0.6),
+}
+"""The uniform distribution of every factor (paper, appendix on the Spirograph dataset)."""
 
-RANGES = {"m": (2.0, 5.0), "b": (0.1, 1.1), "sigma": (0.25, 1.0), "f_r": (0.4, 1.0)}
-"""Their uniform distributions (paper, appendix on the Spirograph dataset)."""
+INTEREST = ("m", "b", "sigma", "f_r")
+"""The factors of interest, in the order of x."""
 
 
 def draw_factors(seed: int, part: str, num: int) -> Float32[np.ndarray, "n 4"]:
@@ -26,8 +37,8 @@ def draw_factors(seed: int, part: str, num: int) -> Float32[np.ndarray, "n 4"]:
     """
     if num < 1:
         raise ValueError(f"num_{part} is {num}: at least one Spirograph picture is needed")
-    low, high = np.array([RANGES[name] for name in FACTORS]).T
-    uniform = generator(seed, f"spirograph {part}").random((num, len(FACTORS)))
+    low, high = np.array([RANGES[name] for name in INTEREST]).T
+    uniform = generator(seed, f"spirograph {part}").random((num, len(INTEREST)))
     return (low + (high - low) * uniform).astype(np.float32)
 
 
@@ -44,4 +55,4 @@ def load_spirograph(*, seed: int = 0, num_train: int = 100_000, num_test: int = 
       has to find.
     """
     train, test = draw_factors(seed, "train", num_train), draw_factors(seed, "test", num_test)
-    return Dataset("spirograph", Split(train, train), Split(test, test), label_names=FACTORS)
+    return Dataset("spirograph", Split(train, train), Split(test, test), label_names=INTEREST)

@@ -13,7 +13,7 @@ from invclr_jax.data import Dataset, Split, sample
 from invclr_jax.evaluation import features, fingerprint
 from invclr_jax.evaluation.progress import Progress, bar
 from invclr_jax.evaluation.settings import Settings
-from invclr_jax.transforms.base import NoPlainVersion, Transform
+from invclr_jax.transforms.base import NoPlainVersion, Transform, alpha_names
 
 Metrics = dict[str, float]
 Pair = tuple[np.ndarray, np.ndarray]
@@ -187,9 +187,8 @@ class Context:
 
     @property
     def alpha_names(self) -> tuple[str, ...]:
-        """Names of alpha's components, where the transform tells them."""
-        size = self.transform.alpha.size
-        return tuple(getattr(self.transform, "alpha_names", map(str, range(size))))
+        """Names of alpha's components."""
+        return alpha_names(self.transform)
 
     # Passes over the data --------------------------------------------------------------------
 

@@ -17,6 +17,9 @@ from jaxtyping import Array, Float
 Variant = Literal["paper", "authors"]
 Planes = list[Array]
 
+NAMES = ("brightness", "contrast", "saturation", "hue")
+"""Names of alpha's components."""
+
 GREY = (0.299, 0.587, 0.114)
 
 # (T_YIQ, T_RGB): the appendix's constants, and the rounder ones of the authors' code. Neither pair

@@ -15,6 +15,10 @@ from invclr_jax.transforms.base import Box
 Images = UInt8[Array | np.ndarray, "n h w 3"] | Float[Array | np.ndarray, "n h w 3"]
 
 
+STRENGTHS = (0.0, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1.0)
+"""Test-time strengths of the jitter (Fig. 4)."""
+
+
 class ImageBeta(NamedTuple):
     """What the penalty leaves alone: crops (None where there are none) and coins, `[n]` each."""
 
@@ -71,14 +75,12 @@ class ImageTransform:
         """Height and width of the result."""
         return (self.size, self.size) if isinstance(self.size, int) else self.size
 
-    alpha_names = ("brightness", "contrast", "saturation", "hue")
-
     @property
     def alpha(self) -> Box:
         """The distribution of (brightness, contrast, saturation, hue)."""
         factor, turns = 0.8 * self.strength, 0.2 * self.strength
         low = max(0.0, 1 - factor)
-        return Box(np.array([low] * 3 + [-turns]), np.array([1 + factor] * 3 + [turns]))
+        return Box([low] * 3 + [-turns], [1 + factor] * 3 + [turns], colour.NAMES)
 
     def sample(self, key: PRNGKeyArray, n: int) -> tuple[Float[Array, "n 4"], ImageBeta]:
         """Draws alpha `[n, 4]` and beta for `n` images of any size."""
@@ -112,6 +114,15 @@ class ImageTransform:
     def untransformed(self, x: Images) -> Float[Array, "n height width 3"]:
         """The plain images, resized if need be and normalised, `[n, height, width, 3]`."""
         return self._normalise(geometry.resize(_as_floats(x), self.shape))
+
+    def shifts(self) -> tuple["ImageTransform", dict[str, "ImageTransform"]]:
+        """The authors' grid: colour alone, always, without crop, flip and grey, by strength."""
+        regime = dataclasses.replace(
+            self, crop=False, flip=False, grey_probability=0.0, jitter_probability=1.0
+        )
+        return regime, {
+            f"strength={s:g}": dataclasses.replace(regime, strength=s) for s in STRENGTHS
+        }
 
     def _place(self, images: Array, beta: ImageBeta) -> Array:
         if beta.crops is None:

@@ -15,25 +15,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from invclr_jax.data.spirograph import INTEREST, RANGES
 from invclr_jax.transforms import hypotrochoid
 from invclr_jax.transforms.base import Box, NoPlainVersion
 
-RANGES: Mapping[str, tuple[float, float]] = {
-    "m": (2.0, 5.0),
-    "b": (0.1, 1.1),
-    "h": (0.5, 2.5),
-    "sigma": (0.25, 1.0),
-    "f_r": (0.4, 1.0),
-    "f_g": (0.4, 1.0),
-    "f_b": (0.4, 1.0),
-    "b_r": (0.0, 0.6),
-    "b_g": (0.0, 0.6),
-    "b_b": (0.0, 0.6),
-}
-"""The paper's uniform distribution of every factor, in the order of `render`'s columns."""
-
 FACTORS = tuple(RANGES)
 """Names of `render`'s columns: wheels m and b, pen h, blur sigma, foreground, background."""
+
+BACKGROUND = ("b_r", "b_g", "b_b")
+BACKGROUND_SHIFTS = (0.1, 0.2, 0.3, 0.4)
+PEN_SHIFTS = (-0.5, -0.3, -0.1, 0.1, 0.3, 0.5)
 
 _POSITIVE = ("b", "sigma")  # they divide
 _LIMITS = {"h": (0.0, math.inf)} | dict.fromkeys(FACTORS[4:], (0.0, 1.0))
@@ -88,7 +79,7 @@ class SpirographTransform:
         constructed, those of all factors.
     """
 
-    interest: Sequence[str] = ("m", "b", "sigma", "f_r")
+    interest: Sequence[str] = INTEREST
     nuisance: Sequence[str] = ("h", "f_g", "f_b", "b_r", "b_g", "b_b")
     size: int = 32
     normalise: str = "image"
@@ -106,12 +97,8 @@ class SpirographTransform:
         object.__setattr__(self, "nuisance", tuple(self.nuisance))
         object.__setattr__(self, "ranges", ranges)
 
-    takes_images = False  # its x are factors
-
-    @property
-    def alpha_names(self) -> tuple[str, ...]:
-        """Names of alpha's components."""
-        return tuple(self.nuisance)
+    takes_images = False
+    """x are factors, whose columns `interest` names."""
 
     @property
     def alpha(self) -> Box:
@@ -205,7 +192,16 @@ class SpirographTransform:
 
     def _box(self, names: Sequence[str]) -> Box:
         low, high = np.array([self.ranges[name] for name in names]).reshape(-1, 2).T
-        return Box(low, high)
+        return Box(low, high, tuple(names))
+
+    def shifts(self) -> tuple["SpirographTransform", dict[str, "SpirographTransform"]]:
+        """The paper's grids: the pen's mean and variance, the background's mean and variance."""
+        shifted = {f"h_shift={s:+g}": self.shifted(s, "h") for s in PEN_SHIFTS}
+        shifted |= {f"h_widen={s:g}": self.widened(s, "h") for s in PEN_SHIFTS if s > 0}
+        for s in BACKGROUND_SHIFTS:
+            shifted[f"background_shift={s:g}"] = self.shifted(s, BACKGROUND)
+            shifted[f"background_widen={s:g}"] = self.widened(s, BACKGROUND)
+        return self, shifted
 
 
 # Validation ------------------------------------------------------------------------------------

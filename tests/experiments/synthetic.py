@@ -6,7 +6,7 @@ import numpy as np
 
 from experiments.runner import PROTOCOLS, evaluation_options, record_path, settings_of
 from experiments.runs import Run
-from invclr_jax.evaluation.robustness import STRENGTHS
+from invclr_jax.transforms.image import STRENGTHS
 
 TASKS = ("m", "b", "sigma", "f_r", "total")
 NUISANCES = {"spirograph": ("h", "f_g", "f_b", "b_r", "b_g", "b_b")}

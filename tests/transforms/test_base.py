@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from invclr_jax.transforms.base import Box, Transform
+from invclr_jax.transforms.base import Box, Distribution, Transform, alpha_names, takes_images
 from invclr_jax.transforms.image import ImageTransform
 
 LOW, HIGH = np.array([-1.0, 0.5, 2.0]), np.array([3.0, 0.75, 2.0])
@@ -55,9 +55,9 @@ def test_closed_form_of_the_penalty_holds(seed):
     [
         ([0.0, 2.0], [1.0, 1.0], "component 1 has low 2 > high 1: swap them"),
         ([0.0], [1.0, 1.0], r"shape \(1,\) and high of shape \(2,\)"),
-        (0.0, 1.0, "two vectors of one length"),
+        (0.0, 1.0, "Box needs vectors of one length"),
         ([0.0, np.nan], [1.0, 1.0], "finite"),
-        ([0.0], [np.inf], "finite"),
+        ([0.0], [np.inf], r"finite numbers, got high \[inf\]"),
     ],
 )
 def test_mistakes_are_named(no_shape_checks, low, high, message):
@@ -68,3 +68,27 @@ def test_mistakes_are_named(no_shape_checks, low, high, message):
 def test_protocol_is_what_it_says():
     assert isinstance(ImageTransform(8, (0.5,) * 3, (0.2,) * 3), Transform)
     assert not isinstance(Box(LOW, HIGH), Transform)
+    assert isinstance(Box(LOW, HIGH), Distribution)
+
+
+class Own:
+    """As in the guide: four attributes and nothing else."""
+
+    def __init__(self, size):
+        self.alpha = Box(np.zeros(size), np.ones(size))
+
+    def sample(self, key, n):
+        return self.alpha.sample(key, n), None
+
+    def apply(self, x, alpha, beta):
+        return x
+
+    def untransformed(self, x):
+        return x
+
+
+def test_names_are_made_up_where_there_are_none():
+    assert alpha_names(Own(1)) == ("own",)
+    assert alpha_names(Own(2)) == ("own_0", "own_1")
+    assert alpha_names(Own(0)) == ()
+    assert takes_images(Own(1))

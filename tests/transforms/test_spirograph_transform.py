@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from invclr_jax.data.spirograph import RANGES as DATA_RANGES
+from invclr_jax.transforms import base
 from invclr_jax.transforms.base import Transform
 from invclr_jax.transforms.spirograph import RANGES, SpirographTransform, render
 
@@ -21,7 +21,8 @@ def test_default_is_the_papers():
     np.testing.assert_array_equal(transform.alpha.high, [2.5, 1, 1, 0.6, 0.6, 0.6])
     np.testing.assert_array_equal(transform.x.low, [2, 0.1, 0.25, 0.4])
     np.testing.assert_array_equal(transform.x.high, [5, 1.1, 1, 1])
-    assert DATA_RANGES.items() <= RANGES.items()
+    assert not base.takes_images(transform)
+    assert base.alpha_names(transform) == ("h", "f_g", "f_b", "b_r", "b_g", "b_b")
 
 
 def test_apply_puts_the_columns_in_place():
@@ -71,6 +72,21 @@ def test_robustness_grid_of_h(amount):
     assert ends(transform.shifted(amount, ["h"]), "h") == (0.5 + amount, 2.5 + amount)
     assert ends(transform.shifted(-amount, ["h"]), "h") == (0.5 - amount, 2.5 - amount)
     assert ends(transform.widened(amount, ["h"]), "h") == (0.5 - amount, 2.5 + amount)
+
+
+def test_shifts_are_the_papers_grids():
+    regime, shifted = base.shifts(SpirographTransform())
+    assert regime == SpirographTransform()
+    pens = [f"h_shift={s:+g}" for s in (-0.5, -0.3, -0.1, 0.1, 0.3, 0.5)]
+    pens += [f"h_widen={s:g}" for s in (0.1, 0.3, 0.5)]
+    background = [
+        f"background_{how}={s:g}" for s in (0.1, 0.2, 0.3, 0.4) for how in ("shift", "widen")
+    ]
+    assert list(shifted) == pens + background
+    assert ends(shifted["h_shift=-0.3"], "h") == (0.2, 2.2)
+    assert ends(shifted["h_widen=0.5"], "h") == (0, 3)
+    assert ends(shifted["background_shift=0.2"], "b_g") == (0.2, 0.8)
+    assert ends(shifted["background_widen=0.4"], "b_b") == (0, 1)
 
 
 @pytest.mark.parametrize("amount", [0.1, 0.2, 0.3, 0.4])
