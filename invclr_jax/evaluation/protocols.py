@@ -85,9 +85,7 @@ def conditional_variance(context: Context) -> Metrics:
         "invariance/ratio": float(variances.ratio),
         "invariance/as_published": float(invariance.as_published(unit)),
         "invariance/effective_rank": float(invariance.effective_rank(unit[:, 0])),
-        "invariance/canonical_correlation": float(
-            invariance.canonical_correlations(*pairs).mean()
-        ),
+        "invariance/canonical_correlation": float(invariance.canonical_correlations(*pairs).mean()),
         "invariance/mean_norm": float(np.linalg.norm(found, axis=-1).mean()),
     }
 

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from invclr_jax.objectives.canonical import canonical_penalty
 from invclr_jax.objectives.derivatives import (
     RepresentWithAux,
     moment_directions,
@@ -29,7 +30,6 @@ from invclr_jax.objectives.estimators import (
     moments_penalty,
     sampled_penalty,
 )
-from invclr_jax.objectives.canonical import canonical_penalty
 from invclr_jax.objectives.features import FEATURES, Scalar
 from invclr_jax.objectives.pairs import PAIR_LOSSES, pair_loss
 from invclr_jax.parallel import Axis
