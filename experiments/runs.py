@@ -7,10 +7,13 @@ A run is `data set/name`; the name says what it changes, in any order, separated
     finite-relative-0.1     an estimator, a feature and lambda
     row-none                Spirograph's intensity divided by the maximum of each row
     ramp-centred-0.01       lambda grows over the first half of training; see `WORDS` for more
+    finite-canonical-ridge0.1-batch128-1     words with a number, see `NUMBERED`
+    unit-canonical1-0.01    a penalty, and beside it `canonical` with weight 1
 
 so that any combination can be asked for, not only those that the experiments use.
 """
 
+import contextlib
 import dataclasses
 import functools
 import math
@@ -32,7 +35,7 @@ from configs import (
 from experiments.datasets import DATASETS
 from invclr_jax import config as configuration
 from invclr_jax.data import steps_per_epoch
-from invclr_jax.objectives.penalty import ESTIMATORS, FEATURES
+from invclr_jax.objectives.penalty import ESTIMATORS, FEATURES, PAIR_LOSSES
 from invclr_jax.training.loop import total_steps
 
 BASES: dict[str, dict[str, Callable[[], ml_collections.ConfigDict]]] = {
@@ -88,10 +91,18 @@ WORDS: dict[str, tuple[str, Any]] = {
     "image": ("transform.normalise", "image"),
     "long": ("num_steps", 6000),
     "wide": ("model.width", 32),
-    **{feature: ("penalty.feature", feature) for feature in FEATURES},
+    "views": ("penalty.pair", "views"),
+    **{feature: ("penalty.feature", feature) for feature in (*FEATURES, *PAIR_LOSSES)},
     **{estimator: ("penalty.estimator", estimator) for estimator in ESTIMATORS},
 }
 """Parts of a run's name and the configuration key that each sets; a number is lambda."""
+
+NUMBERED: dict[str, tuple[str, type]] = {
+    "ridge": ("penalty.ridge", float),
+    "batch": ("batch_size", int),
+    "canonical": ("penalty.canonical", float),
+}
+"""Words that end in a number, `ridge0.1`, and the configuration key that each sets."""
 
 # Rows that the metrics during training are measured on.
 PERIODIC_LIMIT = {"cpu": 1000, "paper": 5000}
@@ -159,6 +170,10 @@ def changes(name: str) -> dict[str, Any]:
 def _meaning(part: str, name: str) -> tuple[str, Any]:
     if part in WORDS:
         return WORDS[part]
+    for word, (key, kind) in NUMBERED.items():
+        if part.startswith(word) and part != word:
+            with contextlib.suppress(ValueError):
+                return key, kind(part.removeprefix(word))
     try:
         return "penalty.weight", float(part)
     except ValueError:

@@ -19,7 +19,7 @@ from invclr_jax.models.conv import METHODS
 from invclr_jax.models.dtypes import DTYPES
 from invclr_jax.models.norm import SCOPES
 from invclr_jax.models.resnet import STEMS
-from invclr_jax.objectives.penalty import ESTIMATORS, FEATURES
+from invclr_jax.objectives.penalty import ESTIMATORS, FEATURES, PAIR_LOSSES
 from invclr_jax.training.optimizer import MASKS, RULES
 
 FIDELITY = {
@@ -83,6 +83,9 @@ def default_config() -> ml_collections.ConfigDict:
         num_samples=100,  # L
         every=1,  # apply it each n-th step with n times the weight
         ramp_epochs=0.0,  # lambda grows from 0 over so many epochs
+        ridge=0.01,  # of the feature canonical
+        pair="alpha",  # of finite: "alpha" keeps beta; "views" takes the second view as it is
+        canonical=0.0,  # weight of canonical beside another penalty, on the second view
     )
     config.optimizer = dict(
         name="lars",
@@ -228,7 +231,8 @@ _CHOICES = {
     "model.conv": METHODS,
     "model.dtype": DTYPES,
     "penalty.estimator": ESTIMATORS,
-    "penalty.feature": FEATURES,
+    "penalty.feature": (*FEATURES, *PAIR_LOSSES),
+    "penalty.pair": ("alpha", "views"),
     "optimizer.name": ("lars", "sgd"),
     "optimizer.schedule": ("step", "epoch"),
     "optimizer.rule": RULES,
@@ -260,7 +264,7 @@ _LIMITS = {
     "a finite number of at least 0": (
         lambda v: 0 <= v < float("inf"),
         (
-            *("penalty.weight", "penalty.ramp_epochs", "transform.strength"),
+            *("penalty.weight", "penalty.ramp_epochs", "penalty.canonical", "transform.strength"),
             *("optimizer.weight_decay", "optimizer.ramp_epochs"),
         ),
     ),
@@ -268,6 +272,7 @@ _LIMITS = {
         lambda v: 0 < v < float("inf"),
         (
             *("contrastive.temperature", "penalty.clip", "optimizer.base_learning_rate"),
+            "penalty.ridge",
             *("optimizer.trust_coefficient", "online_probe.learning_rate"),
         ),
     ),
@@ -297,7 +302,22 @@ def check(config: ml_collections.ConfigDict) -> None:
                 raise ValueError(f"config.{key} is {flat[key]!r}: use {words}")
     losses = ("moco",) if config.method == "moco" else ("info_nce", "nt_xent")
     _choice("contrastive.loss", config.contrastive.loss, losses)
+    _check_pairs(config)
     _check_sizes(config)
+
+
+def _check_pairs(config) -> None:
+    options = config.penalty
+    if options.feature in PAIR_LOSSES and options.estimator != "finite":
+        raise ValueError(
+            f"config.penalty.feature {options.feature!r} compares pairs and has no derivative in "
+            f"alpha: use config.penalty.estimator finite instead of {options.estimator!r}"
+        )
+    if config.method == "moco" and (options.pair == "views" or options.canonical):
+        raise ValueError(
+            "config.method moco encodes the second view by its key encoder: "
+            "use config.penalty.pair alpha and config.penalty.canonical 0"
+        )
 
 
 def _check_sizes(config) -> None:

@@ -13,6 +13,7 @@ from jaxtyping import Array, Float
 
 from invclr_jax.evaluation import checks
 from invclr_jax.evaluation.checks import Values
+from invclr_jax.evaluation.correlations import canonical_correlations as canonical_correlations
 
 Features = Float[Values, "b p d"]
 

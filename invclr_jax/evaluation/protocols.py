@@ -72,12 +72,14 @@ def conditional_variance(context: Context) -> Metrics:
     found = context.conditional()
     unit = unit_rows(found)
     variances = invariance.variances(unit)
+    pairs = (part.reshape(-1, part.shape[-1]) for part in (found[:, :-1], found[:, 1:]))
     return {
         "invariance/conditional_variance": float(variances.conditional),
         "invariance/total_variance": float(variances.total),
         "invariance/ratio": float(variances.ratio),
         "invariance/as_published": float(invariance.as_published(unit)),
         "invariance/effective_rank": float(invariance.effective_rank(unit[:, 0])),
+        "invariance/canonical_correlation": float(invariance.canonical_correlations(*pairs).mean()),
         "invariance/mean_norm": float(np.linalg.norm(found, axis=-1).mean()),
     }
 

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from invclr_jax.objectives.canonical import canonical_penalty
 from invclr_jax.objectives.derivatives import (
     RepresentWithAux,
     moment_directions,
@@ -30,12 +31,15 @@ from invclr_jax.objectives.estimators import (
     sampled_penalty,
 )
 from invclr_jax.objectives.features import FEATURES, Scalar
+from invclr_jax.objectives.pairs import PAIR_LOSSES, pair_loss
 from invclr_jax.parallel import Axis
 from invclr_jax.transforms.base import Box
 
 __all__ = [
     "ESTIMATORS",
     "FEATURES",
+    "PAIR_LOSSES",
+    "canonical_penalty",
     "check_choice",
     "clip_from_above",
     "draw",
@@ -149,6 +153,8 @@ def estimate(
     feature: str = "unit",
     axis: Axis = None,
     z_prime: Float[Array, "k d"] | None = None,
+    ridge: float = 0.01,
+    temperature: float = 0.5,
 ) -> tuple[Float[Array, ""], Float[Array, "k d"], Any]:
     """The penalty together with z, from one forward pass (two for `finite` without `z_prime`).
 
@@ -160,22 +166,28 @@ def estimate(
       noise: this device's rows of what `draw` gave for the same estimator.
       box: the distribution of alpha.
       estimator: one of `ESTIMATORS`.
-      feature: one of `FEATURES`.
+      feature: one of `FEATURES`, with `finite` also of `PAIR_LOSSES`.
       axis: mapped axis whose devices hold the rest of the batch.
       z_prime: representations of the same x and beta at independent alpha', `[k, d]`, such as the
         second view where there is no beta; only `finite` uses it.
+      ridge: of the pair loss `canonical`.
+      temperature: of the pair loss `infonce`.
 
     Returns:
       Mean over this device's samples (the mean of it over devices is the whole batch's penalty), z
       and aux.
     """
     check_choice(estimator)
-    alpha = checked_alpha(alpha, feature, box)
+    pairwise = estimator == "finite" and feature in PAIR_LOSSES
+    alpha = checked_alpha(alpha, "unit" if pairwise else feature, box)
     noise = {name: jnp.asarray(rows, alpha.dtype) for name, rows in noise.items()}
     if estimator == "finite":
         z, aux = represent(alpha)
         if z_prime is None:
             z_prime, _ = represent(noise["alpha_prime"][:, 0])
+        if pairwise:
+            options = {"ridge": ridge, "temperature": temperature, "axis": axis}
+            return pair_loss(z, z_prime, feature, **options), z, aux
         return finite_penalty(z, z_prime, feature=feature, axis=axis), z, aux
     if estimator in ("sampled", "moments"):
         z, pull, aux = pull_back(represent, alpha, feature, axis)

@@ -91,16 +91,24 @@ def penalised_view(
     def represent(alpha):
         return view(learner, params, batch_stats, x, (alpha, beta))
 
-    return penalty.estimate(
+    options = learner.config.penalty
+    same_beta = beta is None or options.pair == "views"
+    value, z, stats = penalty.estimate(
         represent,
         alpha,
         draws.noise,
         box=learner.transform.alpha,
-        estimator=learner.config.penalty.estimator,
-        feature=learner.config.penalty.feature,
+        estimator=options.estimator,
+        feature=options.feature,
         axis=learner.axis,
-        z_prime=z_prime,
+        z_prime=z_prime if same_beta else None,
+        ridge=options.ridge,
+        temperature=learner.config.contrastive.temperature,
     )
+    if options.canonical and z_prime is not None:
+        missing = penalty.canonical_penalty(z, z_prime, ridge=options.ridge, axis=learner.axis)
+        value = value + options.canonical / options.weight * missing
+    return value, z, stats
 
 
 def add_penalty(

@@ -41,12 +41,10 @@ def loss(
 
 
 def _project_views(learner, params, batch_stats, x, draws):
-    # The second view comes first because the `finite` penalty can reuse it: where nothing but
-    # alpha varies (beta is None), it is the same x under another alpha.
+    # The second view comes first because penalties of pairs can reuse it.
     z_prime, stats = views.view(learner, params, batch_stats, x, draws.second)
-    reused = z_prime if draws.second[1] is None else None
     updated = batch_stats | {"encoder": stats}
-    penalty, z, stats = views.penalised_view(learner, params, updated, x, draws, reused)
+    penalty, z, stats = views.penalised_view(learner, params, updated, x, draws, z_prime)
     p, head = learner.project(params, batch_stats, z)
     q, head = learner.project(params, batch_stats | {"head": head}, z_prime)
     return (p, q, z), (penalty, {"encoder": stats, "head": head})
