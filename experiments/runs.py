@@ -1,6 +1,6 @@
 """The training runs, by name: which configuration, with which penalty, at which scale.
 
-A run is `data set/name`; the name says what it changes, in any order, parted by `-`:
+A run is `data set/name`; the name says what it changes, in any order, separated by `-`:
 
     none                    no penalty
     unit-0.01               a feature and lambda; the estimator is the configuration's
@@ -32,6 +32,7 @@ from configs import (
     spirograph,
     spirograph_cpu,
 )
+from experiments.datasets import DATASETS
 from invclr_jax import config as configuration
 from invclr_jax.data import steps_per_epoch
 from invclr_jax.objectives.penalty import ESTIMATORS, FEATURES, PAIR_LOSSES
@@ -53,7 +54,6 @@ BASES: dict[str, dict[str, Callable[[], ml_collections.ConfigDict]]] = {
     },
 }
 SCALES = tuple(BASES)
-CIFAR_TRAIN = 50_000
 
 LAMBDAS = {"cpu": ("0.001", "0.01", "0.1"), "paper": ("0.0001", "0.001", "0.01", "0.1", "1")}
 FINITE_WEIGHTS = {"unit": ("1",), "centred": ("1",), "relative": ("0.1", "1", "10")}
@@ -140,7 +140,7 @@ class Run:
         config = BASES[self.scale][self.dataset]()
         config.seed = seed
         config.update_from_flattened_dict(changes(self.name))
-        if config.data.name != "spirograph":
+        if DATASETS[self.dataset].is_read:
             config.data.path = data_path
         config = configuration.resolve(config)
         config.eval.every_steps = math.ceil(num_steps(config) / 10)
@@ -178,13 +178,14 @@ def _meaning(part: str, name: str) -> tuple[str, Any]:
         return "penalty.weight", float(part)
     except ValueError:
         raise ValueError(
-            f"run {name!r} has the part {part!r}: use {', '.join(WORDS)} or a number, parted by -"
+            f"run {name!r} has the part {part!r}: use {', '.join(WORDS)} or a number, separated "
+            "by -"
         ) from None
 
 
 def train_rows(config: ml_collections.ConfigDict) -> int:
     """Pictures of the training set, known without loading it."""
-    return config.data.num_train if config.data.name == "spirograph" else CIFAR_TRAIN
+    return DATASETS[config.data.name].train_rows or config.data.num_train
 
 
 def num_steps(config: ml_collections.ConfigDict) -> int:

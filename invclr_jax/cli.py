@@ -21,6 +21,13 @@ _CACHE = flags.DEFINE_string(
 )
 
 
+def define_trust() -> flags.FlagHolder:
+    """The flag of commands that read a checkpoint."""
+    return flags.DEFINE_list(
+        "trust", [], "Packages outside invclr_jax whose classes the checkpoint may name."
+    )
+
+
 def run(main: Callable[..., int | None], max_arguments: int = 0) -> None:
     """Runs a command's `main` after parsing flags; a user's mistake ends in a sentence.
 

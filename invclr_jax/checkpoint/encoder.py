@@ -13,7 +13,8 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
 from invclr_jax.evaluation import passes
-from invclr_jax.evaluation.features import Progress, average_features
+from invclr_jax.evaluation.features import average_features
+from invclr_jax.evaluation.progress import Progress
 from invclr_jax.models import network
 from invclr_jax.transforms.base import Transform, takes_images
 

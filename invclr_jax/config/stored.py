@@ -8,11 +8,16 @@ import ml_collections
 
 from invclr_jax.checkpoint.stored import as_config
 from invclr_jax.config.keys import default_config
-from invclr_jax.config.values import fill, read_json
+from invclr_jax.config.values import fill, flatten, read_json
+
+RETIRED = ("penalty.canonical",)
+"""Keys that are no more; they are passed over where they say nothing."""
 
 
 def from_dict(values: Mapping[str, Any]) -> ml_collections.ConfigDict:
     """Rebuilds a configuration; keys that the project does not know are refused."""
+    flat = flatten(values)
+    values = {key: flat[key] for key in flat if key not in RETIRED or flat[key]}
     return fill(default_config(), values)
 
 

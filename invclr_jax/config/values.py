@@ -63,14 +63,14 @@ def to_json(config: ml_collections.ConfigDict) -> str:
 
 
 def fill(config: ml_collections.ConfigDict, values: Mapping[str, Any]) -> ml_collections.ConfigDict:
-    """Sets keys from nested values; keys that the configuration does not have are refused.
+    """Sets keys; those that the configuration does not have are refused.
 
     Args:
       config: changed in place.
-      values: nested dictionaries, as JSON holds them.
+      values: by flat keys, as `flatten` gives them.
     """
     known = flatten(config)
-    for key, value in flatten(values).items():
+    for key, value in values.items():
         if key not in known:
             raise ValueError(f"unknown config key {key!r}: {nearest(key, known)}")
         try:

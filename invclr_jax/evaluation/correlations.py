@@ -24,11 +24,8 @@ def canonical_correlations(
     Returns:
       The correlations, descending, `[d]`.
     """
-    precision = np.finfo(checks.finite_rows(z, "z").dtype).eps
-    checks.finite_rows(z_prime, "z_prime", rows=len(z))
+    precision = float(np.finfo(_checked(z, z_prime).dtype).eps)
     both = np.concatenate([np.asarray(z, np.float64), np.asarray(z_prime, np.float64)])
-    if len(both) // 2 < 2:
-        raise ValueError("canonical correlations need at least 2 pairs, got 1")
     white = _whitened(both - both.mean(0), precision)
     cross = white[: len(z)].T @ white[len(z) :]
     found = np.linalg.eigvalsh(cross + cross.T)
@@ -47,3 +44,17 @@ def _whitened(rows: np.ndarray, precision: float) -> np.ndarray:
     least = max((dim * precision) ** 2, dim * np.finfo(np.float64).eps)
     kept = values > least * max(values[-1], 1)
     return rows @ (vectors[:, kept] / np.sqrt(values[kept]))
+
+
+def _checked(z: Values, z_prime: Values) -> np.ndarray:
+    """z, once it and z' are known to be finite pairs."""
+    rows = checks.finite_rows(z, "z")
+    others = checks.finite_rows(z_prime, "z_prime", rows=len(rows))
+    if rows.shape[1] != others.shape[1]:
+        raise ValueError(
+            f"z and z_prime have {rows.shape[1]} and {others.shape[1]} components: "
+            "give representations of one encoder"
+        )
+    if len(rows) < 2:
+        raise ValueError("canonical correlations need at least 2 pairs, got 1")
+    return np.asarray(rows)

@@ -12,6 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import tqdm
 
+from invclr_jax.durations import duration
 from invclr_jax.files import write_atomically
 
 METRICS = "metrics.jsonl"
@@ -147,14 +148,6 @@ def _terms(metrics: Metrics, most: int | None = None) -> str:
     shown = " ".join(f"{name} {value:.4g}" for name, value in list(metrics.items())[:most])
     left = len(metrics) - most if most is not None else 0
     return f"{shown} and {left} more" if left > 0 else shown
-
-
-def duration(seconds: float) -> str:
-    """A time span in the unit that suits it."""
-    minutes, hours = seconds / 60, seconds / 3600
-    if hours >= 2:
-        return f"{hours:.1f} h"
-    return f"{minutes:.0f} min" if minutes >= 2 else f"{seconds:.0f} s"
 
 
 class Tracker:
