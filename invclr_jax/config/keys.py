@@ -137,6 +137,8 @@ def resolve(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
     """A checked copy in which every key that `fidelity` decides has its value."""
     config = config.copy_and_resolve_references()
     check_choice("fidelity", config.fidelity, ("paper", "authors"))
+    if config.method is None:
+        raise ValueError("config.method is None: its default is 'simclr'")
     method = find_method(config.method)
     for key, values in (FIDELITY | dict(method.defaults)).items():
         if get_key(config, key) is None:

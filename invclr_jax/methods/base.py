@@ -73,6 +73,9 @@ class Method:
     options: ClassVar[Mapping[str, Any]] = {}
     """The method's own section of the config, `config.<name>`, with its defaults."""
 
+    passes: ClassVar[int] = 6
+    """Cost of a step in forward passes of the encoder: two views, and backward is twice forward."""
+
     losses: ClassVar[tuple[str, ...]] = ()
     """Values of `config.contrastive.loss` that it knows."""
 
@@ -97,7 +100,7 @@ class Method:
         state: PyTree,
         x: Array,
         *,
-        step: Array,
+        step: Array | int,
         key: PRNGKeyArray,
         penalised: bool,
     ) -> tuple[Float[Array, ""], Outcome]:
@@ -216,7 +219,7 @@ class Method:
         return self.penalty(represent, alpha, draws.noise, **options)
 
     def add_penalty(
-        self, name: str, loss: Array, value: Array, step: Array, penalised: bool
+        self, name: str, loss: Array, value: Array, step: Array | int, penalised: bool
     ) -> tuple[Array, dict[str, Array]]:
         """The loss with the penalty's term, and both by name for the log."""
         if not penalised or self.penalty is None:

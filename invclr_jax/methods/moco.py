@@ -40,6 +40,7 @@ class MoCo(Method):
     projection_dim: int = 128
 
     losses: ClassVar = ("moco",)
+    passes: ClassVar = 4  # keys have no backward pass
     options: ClassVar = {"queue_size": 2048, "momentum": 0.99, "shuffle": None}
     defaults: ClassVar = {
         "contrastive.loss": ("moco", "moco"),
