@@ -222,7 +222,7 @@ class Finite:
         return self.pair == "views" or beta is None
 
 
-ESTIMATORS: dict[str, type] = {
+ESTIMATORS: dict[str, type[_FirstOrder] | type[Finite]] = {
     "sampled": Sampled,
     "moments": Moments,
     "forward": Forward,

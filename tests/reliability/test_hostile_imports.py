@@ -15,8 +15,11 @@ from tests.tiny_run import make_run, tiny_config, tiny_images
 HOMES = ("invclr_jax.models", "invclr_jax.transforms", "invclr_jax.data")
 
 words = st.sampled_from(
-    "os sys subprocess builtins eval system invclr_jax models resnet ResNet18 __import__ __class__ "
-    "_secret .. . antigravity evil".split(" ")
+    [
+        *("os", "sys", "subprocess", "builtins", "eval", "system", "antigravity", "evil"),
+        *("invclr_jax", "models", "resnet", "ResNet18", "__import__", "__class__", "_secret"),
+        *("..", ".", ""),
+    ]
 )
 paths = st.lists(words, max_size=5).map(".".join) | st.text(max_size=20)
 names = st.tuples(paths, paths).map(":".join) | st.text(max_size=30)
