@@ -56,7 +56,7 @@ def train_all(wanted: Sequence[runs.Run], seeds: range, places: Places) -> list[
       places: where things are.
 
     Returns:
-      A sentence for each that failed; the others go on.
+      A sentence for each that failed; a failure stops no other run.
     """
     failed = []
     todo = [(seed, run) for seed in seeds for run in wanted]

@@ -1,4 +1,4 @@
-"""Puts measured tables into documents, so that nobody types them.
+"""Generates the tables in documents from the records, so that nobody types them.
 
     python -m experiments.documents README.md docs/findings.md
 
@@ -18,6 +18,7 @@ from experiments import jumps, records
 from experiments.figures import EXPERIMENTS
 from experiments.records import Records
 from invclr_jax import cli
+from invclr_jax.files import write_atomically
 
 _RESULTS = flags.DEFINE_string("results", "experiments/results", "Folder of the records.")
 
@@ -59,7 +60,7 @@ def main(*paths: str) -> None:
     found, measured = records.load(results, "cpu"), results / "cpu" / "mechanism.json"
     mechanism = json.loads(measured.read_text())["runs"] if measured.exists() else {}
     for path in map(pathlib.Path, paths):
-        path.write_text(fill(path.read_text(), found, mechanism))
+        write_atomically(path, fill(path.read_text(), found, mechanism))
         print(f"{path}: {len(_PLACE.findall(path.read_text()))} places filled")
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from experiments.plots import Panel, compose, png
 from experiments.records import Records
 from experiments.tables import Table
+from invclr_jax.files import write_atomically
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,12 +45,11 @@ def write(experiment: Experiment, name: str, records: Records, folder: pathlib.P
     tables, panels = experiment.tables(records), experiment.panels(records)
     if not tables and not panels:
         return False
-    folder.mkdir(parents=True, exist_ok=True)
     parts = [f"# {experiment.title}", experiment.text, *(table.markdown() for table in tables)]
     if panels:
         parts.append(f"![{experiment.title}]({name}.png)")
-        (folder / f"{name}.png").write_bytes(png(compose(panels), dpi=100))
-    (folder / f"{name}.md").write_text("\n\n".join(parts) + "\n")
+        write_atomically(folder / f"{name}.png", png(compose(panels), dpi=100))
+    write_atomically(folder / f"{name}.md", "\n\n".join(parts) + "\n")
     stored = {"title": experiment.title, "tables": [table.to_json() for table in tables]}
-    (folder / f"{name}.json").write_text(json.dumps(stored, indent=1) + "\n")
+    write_atomically(folder / f"{name}.json", json.dumps(stored, indent=1) + "\n")
     return True

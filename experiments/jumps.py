@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, PyTree
 
 from invclr_jax.checkpoint import Encoder
-from invclr_jax.evaluation.invariance import unit
+from invclr_jax.objectives.features import unit_rows
 from invclr_jax.objectives.penalty import finite_penalty, penalty
 from invclr_jax.transforms.base import Transform
 
@@ -71,7 +71,7 @@ def largest_step(network: Network, variables, x: Array, key) -> Array:
     alpha, alpha_prime = (network.transform.alpha.sample(k, len(x)) for k in jax.random.split(key))
 
     def at(way):
-        return unit(network.represent(variables, x, alpha + way * (alpha_prime - alpha)))
+        return unit_rows(network.represent(variables, x, alpha + way * (alpha_prime - alpha)))
 
     walk = jax.lax.map(at, jnp.linspace(0, 1, STEPS + 1))
     lengths = jnp.linalg.norm(jnp.diff(walk, axis=0), axis=-1)

@@ -19,6 +19,7 @@ from experiments.jumps import DRAWS, measure, table
 from invclr_jax import cli
 from invclr_jax.checkpoint import load_encoder
 from invclr_jax.evaluation.results import code_version
+from invclr_jax.files import write_atomically
 from invclr_jax.transforms.spirograph import SpirographTransform
 
 _WORKDIR = flags.DEFINE_string("workdir", "runs/cpu/spirograph", "Folder of NAME/seedK runs.")
@@ -40,9 +41,8 @@ def main() -> int:
             raise ValueError(f"{folder} is a run on {encoder.config.data.name}: use Spirograph's")
         x = encoder.transform.x.sample(jax.random.key(encoder.config.seed), IMAGES)
         known[name] = measure(encoder, x, encoder.config.seed)
-        out.parent.mkdir(parents=True, exist_ok=True)
         record = {"code": code_version(), "images": IMAGES, "draws": DRAWS, "runs": known}
-        out.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n")
+        write_atomically(out, json.dumps(record, indent=1, sort_keys=True) + "\n")
         print(name, {k: round(v, 5) for k, v in known[name].items()}, flush=True)
     print(table(known))
     return 0

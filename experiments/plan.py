@@ -17,9 +17,12 @@ import jax
 import ml_collections
 import numpy as np
 
+from experiments.datasets import DATASETS
 from experiments.figures.cost import seconds
 from experiments.records import Records
-from experiments.runs import CIFAR_TRAIN, Run, num_steps
+from experiments.runs import Run, num_steps, train_rows
+from invclr_jax.durations import duration
+from invclr_jax.methods import find_method
 from invclr_jax.models.build import build_encoder
 
 A100_EPOCH = 11.9
@@ -78,15 +81,15 @@ def penalty_ratio(config: ml_collections.ConfigDict, records: Records) -> float:
     ]
     if found:
         return float(np.median(found))
-    return 1.0 if (estimator, data) == ("finite", "spirograph") else PENALTY_RATIOS[estimator]
+    free = estimator == "finite" and not DATASETS[data].has_beta
+    return 1.0 if free else PENALTY_RATIOS[estimator]
 
 
 def _plain_step(run: Run, config, records: Records) -> float:
     measured = records.stat(run.dataset, "none", seconds)
     if measured is not None:
         return measured.mean
-    # Two views, and backward is twice forward; MoCo's keys have no backward pass.
-    passes = 4 if config.method == "moco" else 6
+    passes = find_method(config.method).passes
     flops = passes * config.batch_size * forward_flops(config)
     return flops / (CPU_FLOPS if run.scale == "cpu" else _a100_flops())
 
@@ -94,7 +97,7 @@ def _plain_step(run: Run, config, records: Records) -> float:
 def _a100_flops() -> float:
     config = Run("paper", "cifar10", "none").config(seed=0)
     config.model.name = "resnet18"
-    steps = CIFAR_TRAIN // A100_BATCH
+    steps = train_rows(config) // A100_BATCH
     return 6 * A100_BATCH * forward_flops(config) * steps / A100_EPOCH
 
 
@@ -113,10 +116,6 @@ def _flops(name: str, width: int, size: int) -> float:
     return float((analysis or {})["flops"])
 
 
-def _duration(seconds: float) -> str:
-    return f"{seconds / 3600:.1f} h" if seconds >= 3600 else f"{seconds / 60:.0f} min"
-
-
 def describe(runs: Sequence[Run], records: Records, seeds: int, devices: int) -> str:
     """The plan as text: a line for each run, and the sum.
 
@@ -129,9 +128,9 @@ def describe(runs: Sequence[Run], records: Records, seeds: int, devices: int) ->
     costs = [estimate(run, records) for run in runs]
     lines = [f"{'run':<42} {'steps':>9} {'images':>14} {'time a seed':>12}"]
     for cost in costs:
-        time = _duration(cost.seconds / devices)
+        time = duration(cost.seconds / devices)
         lines.append(f"{cost.run!s:<42} {cost.steps:>9,} {cost.images:>14,} {time:>12}")
-    time = _duration(seeds * sum(cost.seconds for cost in costs) / devices)
+    time = duration(seeds * sum(cost.seconds for cost in costs) / devices)
     steps, images = sum(cost.steps for cost in costs), sum(cost.images for cost in costs)
     total = f"{len(costs)} runs × {seeds} seeds"
     lines.append(f"{total:<42} {seeds * steps:>9,} {seeds * images:>14,} {time:>12} in all")

@@ -15,31 +15,36 @@ from typing import Any
 import jax
 import ml_collections
 
+from experiments.datasets import DATASETS, Kind
 from experiments.runs import Run
 from invclr_jax import config as configuration
+from invclr_jax.api import train
 from invclr_jax.checkpoint import load_encoder
-from invclr_jax.data import Dataset
-from invclr_jax.data.dataset import Split
+from invclr_jax.data import Dataset, sample
 from invclr_jax.evaluation import protocols
-from invclr_jax.evaluation.context import Context, Settings
-from invclr_jax.evaluation.results import Results, code_version
-from invclr_jax.training.logging import METRICS
-from invclr_jax.training.loop import load_data, train
+from invclr_jax.evaluation.context import Context
+from invclr_jax.evaluation.results import PROTOCOL_VERSION, Results, code_version
+from invclr_jax.evaluation.settings import Settings
+from invclr_jax.files import write_atomically
+from invclr_jax.training.writers import METRICS
 
-SPIROGRAPH = ("invariance", "alpha", "average", "label_fraction", "robustness")
-PICTURES = ("untransformed", *SPIROGRAPH, "ensemble", "knn")
+_COMMON = ("invariance", "alpha", "average", "label_fraction", "robustness")
+PROTOCOLS: dict[Kind, tuple[str, ...]] = {
+    "factors": _COMMON,
+    "pictures": ("untransformed", *_COMMON, "ensemble", "knn"),
+}
 
 _CPU = Settings(num_samples=(1, 2, 5, 10, 20, 50), num_images=200, num_alphas=30)
-SETTINGS = {
+SETTINGS: dict[str, dict[Kind, Settings]] = {
     "cpu": {
-        "spirograph": _CPU,
+        "factors": _CPU,
         # Larger pictures, and the encoder sees them for two more protocols.
         "pictures": dataclasses.replace(_CPU, num_samples=(1, 2, 5, 10, 20), ensemble_samples=10),
     },
-    "paper": {"spirograph": Settings(), "pictures": Settings()},
+    "paper": {"factors": Settings(), "pictures": Settings()},
 }
 ROWS: dict[str, tuple[int | None, int | None]] = {"cpu": (4000, 2000), "paper": (None, None)}
-"""Training and test rows that the evaluation uses; None for all."""
+"""Sizes of the samples of training and test rows that the evaluation uses; None for all."""
 
 LOG_POINTS = 60
 
@@ -79,11 +84,11 @@ def ensure(
     folder = workdir / run.scale / run.dataset / run.name / f"seed{seed}"
     dataset = _dataset(json.dumps(config.data.to_dict()), config.transform.size)
     _note_version(folder)
-    result = train(config, folder, dataset=dataset, evaluate=protocols.periodic(config))
+    result = train(config, folder, dataset=dataset)
     if result.signal is not None:
         raise Stopped(result.signal)
     record = _record(run, seed, config, folder, dataset)
-    _write(path, record)
+    write_atomically(path, json.dumps(record, sort_keys=True) + "\n")
     return record
 
 
@@ -117,19 +122,22 @@ def record_path(results: pathlib.Path, run: Run, seed: int) -> pathlib.Path:
 
 def settings_of(run: Run, seed: int) -> Settings:
     """How a run is evaluated."""
-    kind = "spirograph" if run.dataset == "spirograph" else "pictures"
-    return dataclasses.replace(SETTINGS[run.scale][kind], seed=seed)
+    return dataclasses.replace(SETTINGS[run.scale][DATASETS[run.dataset].kind], seed=seed)
 
 
 def evaluation_options(run: Run, seed: int) -> dict[str, Any]:
     """Everything that decides the final metrics, as JSON keeps it."""
-    options = {"settings": dataclasses.asdict(settings_of(run, seed)), "rows": ROWS[run.scale]}
+    options = {
+        "version": PROTOCOL_VERSION,
+        "settings": dataclasses.asdict(settings_of(run, seed)),
+        "rows": ROWS[run.scale],
+    }
     return json.loads(json.dumps(options))
 
 
 def protocol_names(run: Run) -> tuple[str, ...]:
     """The protocols that make sense for a run's data."""
-    return SPIROGRAPH if run.dataset == "spirograph" else PICTURES
+    return PROTOCOLS[DATASETS[run.dataset].kind]
 
 
 def _is_current(record, config, options) -> bool:
@@ -141,7 +149,9 @@ def _is_current(record, config, options) -> bool:
 def _dataset(options: str, size: int | None) -> Dataset:
     """The data of a configuration; runs of the same data share it."""
     data = ml_collections.ConfigDict(json.loads(options))
-    return load_data(ml_collections.ConfigDict({"data": data, "transform": {"size": size}}))
+    return configuration.load_data(
+        ml_collections.ConfigDict({"data": data, "transform": {"size": size}})
+    )
 
 
 def _note_version(folder: pathlib.Path) -> str:
@@ -155,25 +165,30 @@ def _note_version(folder: pathlib.Path) -> str:
 
 def _evaluate(run: Run, seed: int, folder: pathlib.Path, dataset: Dataset) -> dict[str, float]:
     encoder = load_encoder(folder)
-    train_rows, test_rows = ROWS[run.scale]
-    assert dataset.test is not None  # all of our data has a test split
-    part = dataclasses.replace(
-        dataset, train=_head(dataset.train, train_rows), test=_head(dataset.test, test_rows)
+    context = Context(encoder, _part(run, seed, dataset), settings_of(run, seed))
+    results = Results(
+        folder / "results.json", config=encoder.config.to_dict(), step=encoder.step, seed=seed
     )
-    context = Context(encoder, part, settings_of(run, seed))
-    results = Results(folder / "results.json", config=encoder.config, step=encoder.step, seed=seed)
     metrics: dict[str, float] = {}
-    names, options = list(protocol_names(run)), evaluation_options(run, seed)
     start = time.perf_counter()
-    for name, found in protocols.evaluate(context, names, results, options):
-        print(f"  evaluated {name}, {time.perf_counter() - start:.0f} s", flush=True)
-        metrics |= found if isinstance(found, dict) else {}
+    for name, outcome in protocols.run(context, protocol_names(run), results):
+        if outcome.error is not None:
+            raise outcome.error
+        seconds = time.perf_counter() - start
+        print(f"  {outcome.status}: {name}, {seconds:.0f} s", flush=True)
+        metrics |= outcome.metrics
     return {name: _rounded(value) for name, value in metrics.items()}
 
 
-def _head(split: Split, rows: int | None) -> Split:
-    labels = None if split.labels is None else split.labels[:rows]
-    return Split(split.images[:rows], labels)
+def _part(run: Run, seed: int, dataset: Dataset) -> Dataset:
+    """The sample of a data set that a run is evaluated on; seeds have different ones."""
+    train_rows, test_rows = ROWS[run.scale]
+    assert dataset.test is not None  # all of our data has a test split
+    return dataclasses.replace(
+        dataset,
+        train=sample(dataset.train, train_rows, seed=seed),
+        test=sample(dataset.test, test_rows, seed=seed),
+    )
 
 
 def _lines(folder: pathlib.Path) -> list[dict[str, float]]:
@@ -212,10 +227,3 @@ def _columns(lines: list[dict[str, float]]) -> dict[str, list[float | None]]:
 
 def _rounded(value: float) -> float:
     return float(f"{value:.6g}")
-
-
-def _write(path: pathlib.Path, record: dict[str, Any]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_suffix(".tmp")
-    temporary.write_text(json.dumps(record, sort_keys=True) + "\n")
-    os.replace(temporary, path)

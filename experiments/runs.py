@@ -1,56 +1,48 @@
 """The training runs, by name: which configuration, with which penalty, at which scale.
 
-A run is `data set/name`; the name says what it changes, in any order, parted by `-`:
+A run is `data set/name`; the name says what it changes, in any order, separated by `-`:
 
     none                    no penalty
     unit-0.01               a feature and lambda; the estimator is the configuration's
     finite-relative-0.1     an estimator, a feature and lambda
     row-none                Spirograph's intensity divided by the maximum of each row
     ramp-centred-0.01       lambda grows over the first half of training; see `WORDS` for more
+    finite-canonical-ridge0.1-batch128-1     words with a number, see `NUMBERED`
+    unit-canonical1-0.01    a penalty, and beside it `canonical` with weight 1
 
 so that any combination can be asked for, not only those that the experiments use.
 """
 
+import contextlib
 import dataclasses
-import functools
 import math
-from collections.abc import Callable
 from typing import Any
 
 import ml_collections
 
-from configs import (
-    cifar10,
-    cifar10_cpu,
-    cifar100,
-    cifar100_cpu,
-    moco_cifar100,
-    moco_cifar100_cpu,
-    spirograph,
-    spirograph_cpu,
-)
+from experiments.datasets import DATASETS
 from invclr_jax import config as configuration
 from invclr_jax.data import steps_per_epoch
-from invclr_jax.objectives.penalty import ESTIMATORS, FEATURES
+from invclr_jax.objectives.estimators import ESTIMATORS, Finite
 from invclr_jax.training.loop import total_steps
 
-BASES: dict[str, dict[str, Callable[[], ml_collections.ConfigDict]]] = {
+BASES: dict[str, dict[str, str]] = {
     "cpu": {
-        "spirograph": spirograph_cpu.get_config,
-        "cifar10": cifar10_cpu.get_config,
-        "cifar100": cifar100_cpu.get_config,
-        "moco_cifar100": moco_cifar100_cpu.get_config,
+        "spirograph": "spirograph_cpu",
+        "cifar10": "cifar10_cpu",
+        "cifar100": "cifar100_cpu",
+        "moco_cifar100": "moco_cifar100_cpu",
     },
     "paper": {
-        "spirograph": spirograph.get_config,
-        "cifar10": cifar10.get_config,
-        "cifar100": cifar100.get_config,
-        "moco_cifar100": moco_cifar100.get_config,
-        "moco_cifar100_resnet50": functools.partial(moco_cifar100.get_config, "resnet50"),
+        "spirograph": "spirograph",
+        "cifar10": "cifar10",
+        "cifar100": "cifar100",
+        "moco_cifar100": "moco_cifar100",
+        "moco_cifar100_resnet50": "moco_cifar100:resnet50",
     },
 }
+"""The shipped config of every data set."""
 SCALES = tuple(BASES)
-CIFAR_TRAIN = 50_000
 
 LAMBDAS = {"cpu": ("0.001", "0.01", "0.1"), "paper": ("0.0001", "0.001", "0.01", "0.1", "1")}
 FINITE_WEIGHTS = {"unit": ("1",), "centred": ("1",), "relative": ("0.1", "1", "10")}
@@ -88,10 +80,17 @@ WORDS: dict[str, tuple[str, Any]] = {
     "image": ("transform.normalise", "image"),
     "long": ("num_steps", 6000),
     "wide": ("model.width", 32),
-    **{feature: ("penalty.feature", feature) for feature in FEATURES},
+    "views": ("penalty.pair", "views"),
+    **{feature: ("penalty.feature", feature) for feature in Finite.features},
     **{estimator: ("penalty.estimator", estimator) for estimator in ESTIMATORS},
 }
 """Parts of a run's name and the configuration key that each sets; a number is lambda."""
+
+NUMBERED: dict[str, tuple[str, type]] = {
+    "ridge": ("penalty.ridge", float),
+    "batch": ("batch_size", int),
+}
+"""Words that end in a number, `ridge0.1`, and the configuration key that each sets."""
 
 # Rows that the metrics during training are measured on.
 PERIODIC_LIMIT = {"cpu": 1000, "paper": 5000}
@@ -126,10 +125,10 @@ class Run:
           seed: of the run.
           data_path: where CIFAR is.
         """
-        config = BASES[self.scale][self.dataset]()
+        config = configuration.load(BASES[self.scale][self.dataset])
         config.seed = seed
         config.update_from_flattened_dict(changes(self.name))
-        if config.data.name != "spirograph":
+        if DATASETS[self.dataset].is_read:
             config.data.path = data_path
         config = configuration.resolve(config)
         config.eval.every_steps = math.ceil(num_steps(config) / 10)
@@ -159,17 +158,22 @@ def changes(name: str) -> dict[str, Any]:
 def _meaning(part: str, name: str) -> tuple[str, Any]:
     if part in WORDS:
         return WORDS[part]
+    for word, (key, kind) in NUMBERED.items():
+        if part.startswith(word) and part != word:
+            with contextlib.suppress(ValueError):
+                return key, kind(part.removeprefix(word))
     try:
         return "penalty.weight", float(part)
     except ValueError:
         raise ValueError(
-            f"run {name!r} has the part {part!r}: use {', '.join(WORDS)} or a number, parted by -"
+            f"run {name!r} has the part {part!r}: use {', '.join(WORDS)} or a number, separated "
+            "by -"
         ) from None
 
 
 def train_rows(config: ml_collections.ConfigDict) -> int:
     """Pictures of the training set, known without loading it."""
-    return config.data.num_train if config.data.name == "spirograph" else CIFAR_TRAIN
+    return DATASETS[config.data.name].train_rows or config.data.num_train
 
 
 def num_steps(config: ml_collections.ConfigDict) -> int:

@@ -4,8 +4,10 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
+from experiments.datasets import DATASETS
 from experiments.plots import label
-from experiments.records import Metric, Records, Stat
+from experiments.records import Metric, Record, Records, Stat
+from invclr_jax.evaluation.tables import binomial_error
 
 Best = Literal["low", "high"] | None
 Cell = str | Stat
@@ -24,6 +26,13 @@ class Column:
     label: str
     metric: Metric
     best: Best = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Accuracy(Column):
+    """A percentage of the test rows: high is good, and chance in the rows gives it an error."""
+
+    best: Best = "high"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,7 +123,25 @@ def metric_table(
         return []
     header = ["", "seeds", *(column.label for column in columns)]
     best = [None, None, *(column.best for column in columns)]
-    return [Table(title, header, rows, best, extra)]
+    return [Table(title, header, rows, best, [*extra, *_binomial(records, dataset, columns, rows)])]
+
+
+def _binomial(records: Records, dataset: str, columns, rows) -> list[list[Cell]]:
+    """A row with the standard error of one seed's accuracies, by the test rows it has."""
+    if not any(isinstance(column, Accuracy) for column in columns):
+        return []
+    numbers = {num_test_rows(record) for record in records if record["dataset"] == dataset}
+    cells: list[Cell] = ["–" for _ in columns]
+    for at, column in enumerate(columns):
+        means = [row[at + 2].mean for row in rows if isinstance(row[at + 2], Stat)]
+        if isinstance(column, Accuracy) and means:
+            cells[at] = f"± {max(binomial_error(mean, min(numbers)) for mean in means):.2g}"
+    return [[f"binomial error of one seed, {min(numbers):,} test rows", "1", *cells]]
+
+
+def num_test_rows(record: Record) -> int:
+    """How many test rows a record's accuracies were measured on."""
+    return record["evaluation"]["rows"][1] or DATASETS[record["dataset"]].test_rows
 
 
 def _seeds(records: Records, dataset: str, name: str) -> str:

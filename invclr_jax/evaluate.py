@@ -1,24 +1,29 @@
 """Evaluates the newest (or any) checkpoint of a run.
 
-    python -m invclr_jax.evaluate --workdir=runs/spirograph --protocol=average,invariance,alpha
+    invclr evaluate --workdir=runs/spirograph --protocol=average,invariance,alpha
 
 Protocols: untransformed, average (feature averaging over M), label_fraction, invariance
 (conditional and total variance), alpha (predicting it from z), robustness (test-time shifts),
-ensemble (against averaging), knn; or all. Results go to one JSON file in the workdir; a protocol
-that is in it with the same settings is not computed again.
+ensemble (against averaging), knn; or all. All numbers go to one JSON file in the workdir, with a
+plot beside it; a protocol that is in the file for the same data, settings and weights is not
+computed again. One that fails does not stop the others; the exit code is then 1.
 """
 
-import dataclasses
 import pathlib
+import sys
 
 from absl import flags
 
 from invclr_jax import cli
+from invclr_jax import config as configuration
 from invclr_jax.checkpoint import load_encoder
-from invclr_jax.evaluation.context import Context, Settings
-from invclr_jax.evaluation.protocols import evaluate, parse
-from invclr_jax.evaluation.results import Results, table
-from invclr_jax.training.loop import load_data
+from invclr_jax.evaluation import plots, tables
+from invclr_jax.evaluation.context import Context
+from invclr_jax.evaluation.outcomes import Outcome
+from invclr_jax.evaluation.protocols import parse, run
+from invclr_jax.evaluation.results import Results
+from invclr_jax.evaluation.settings import Settings
+from invclr_jax.files import write_atomically
 
 _DEFAULT = Settings()
 _WORKDIR = flags.DEFINE_string("workdir", None, "The run's folder.", required=True)
@@ -35,11 +40,24 @@ _NUM_IMAGES = flags.DEFINE_integer(
 )
 _NUM_ALPHAS = flags.DEFINE_integer("num_alphas", _DEFAULT.num_alphas, "Alphas for each of them.")
 _BATCH_SIZE = flags.DEFINE_integer("batch_size", _DEFAULT.batch_size, "Inputs encoded at a time.")
-_LIMIT = flags.DEFINE_integer("limit", None, "Use only so many training and test rows.")
+_TRUST = cli.define_trust()
+_LIMIT = flags.DEFINE_integer("limit", None, "Use a sample of so many training and test rows.")
+
+
+def show(name: str, outcome: Outcome, test_rows: int) -> None:
+    """Prints what came of a protocol: a table, or why there is none."""
+    note = {"measured": "", "from the file": " (from the file)"}.get(outcome.status, "")
+    print(f"\n{name}{note}")
+    if outcome.reason:
+        print(f"  {outcome.status}: {outcome.reason}", flush=True)
+        return
+    print(tables.table(outcome.metrics, test_rows), flush=True)
+    for sentence in tables.warnings(outcome.metrics):
+        print(f"  warning: {sentence}", flush=True)
 
 
 def main() -> int:
-    """Restores, evaluates, writes the JSON file and prints a table."""
+    """Restores, evaluates, prints tables, writes the JSON file and the plot."""
     names = parse(_PROTOCOL.value)
     settings = Settings(
         seed=_SEED.value,
@@ -50,18 +68,41 @@ def main() -> int:
         batch_size=_BATCH_SIZE.value,
         limit=_LIMIT.value,
     )
-    encoder = load_encoder(_WORKDIR.value, _STEP.value)
-    config = encoder.config.copy_and_resolve_references()
+    encoder = load_encoder(_WORKDIR.value, _STEP.value, trust=_TRUST.value)
+    config = configuration.from_dict(encoder.config.to_dict())
     config.data.path = _DATA_PATH.value or config.data.path
-    context = Context(encoder, load_data(config), settings)
+    dataset = configuration.load_data(config, trust=_TRUST.value)
+    context = Context(encoder, dataset, settings, progress=True)
     path = pathlib.Path(_WORKDIR.value) / "results" / f"step{encoder.step}_seed{settings.seed}.json"
-    results = Results(path, config=encoder.config, step=encoder.step, seed=settings.seed)
-    for name, outcome in evaluate(context, names, results, dataclasses.asdict(settings)):
-        print(f"\n{name}")
-        print(outcome if isinstance(outcome, str) else table(outcome), flush=True)
-    print(f"\nresults are in {path}")
-    return 0
+    results = Results(path, config=config.to_dict(), step=encoder.step, seed=settings.seed)
+    outcomes = {}
+    for name, outcome in run(context, names, results):
+        show(name, outcome, len(context.test))
+        outcomes[name] = outcome
+    return _finish(outcomes, path)
+
+
+def _finish(outcomes: dict[str, Outcome], path: pathlib.Path) -> int:
+    """Writes the plot, says where everything is, and returns the exit code."""
+    picture = plots.picture({name: outcome.metrics for name, outcome in outcomes.items()})
+    if picture is not None:
+        write_atomically(path.with_suffix(".png"), picture)
+        print(f"\nthe plot is {path.with_suffix('.png')}")
+    if path.exists():
+        print(f"all numbers are in {path}")
+    failed = [name for name, outcome in outcomes.items() if outcome.status == "failed"]
+    if failed:
+        print(
+            f"error: {len(failed)} of {len(outcomes)} protocols failed: {', '.join(failed)}",
+            file=sys.stderr,
+        )
+    return 1 if failed else 0
+
+
+def start() -> None:
+    """Runs the command."""
+    cli.run(main)
 
 
 if __name__ == "__main__":
-    cli.run(main)
+    start()

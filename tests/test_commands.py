@@ -64,10 +64,25 @@ def test_evaluate_writes_json_and_a_table(workdir):
         "--batch_size=48",
     )
     assert done.returncode == 0, done.stderr
-    assert "no untransformed version" in done.stdout
-    assert "probe/ridge/M=2/mse/sigma" in done.stdout
+    assert "not applicable: this data has no untransformed version" in done.stdout
     record = json.loads((workdir / "results" / "step4_seed0.json").read_text())
-    assert "probe/ridge/M=1/mse/m" in record["protocols"]["average"]["metrics"]
+    metrics = record["protocols"]["average"]["metrics"]
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert ["m", "b", "sigma", "f_r", "total"] in lines
+    shown = next(line for line in lines if line[:1] == ["M=2"])
+    assert shown[3] == f"{metrics['probe/ridge/M=2/mse/sigma']:.4g}"
+    assert (workdir / "results" / "step4_seed0.png").read_bytes().startswith(b"\x89PNG")
+    again = command("evaluate", f"--workdir={workdir}", "--protocol=average", "--num_samples=1,2")
+    assert again.returncode == 0, again.stderr
+    assert "average (from the file)" in again.stdout
+
+
+def test_a_protocol_that_fails_alone_tells_the_exit_code(workdir):
+    """More regression targets than rows of labels: 2 rows cannot be cut and probed at alpha."""
+    flags = ("--protocol=alpha,invariance", "--limit=2", "--num_alphas=2", "--num_images=2")
+    done = command("evaluate", f"--workdir={workdir}", *flags, "--seed=1")
+    assert "conditional_variance" in done.stdout
+    assert done.returncode in (0, 1)
 
 
 def test_extract_writes_features(workdir, tmp_path):

@@ -1,5 +1,6 @@
 """What the penalty costs: time of a training step beside that of no penalty."""
 
+from experiments.datasets import DATASETS
 from experiments.experiment import Experiment
 from experiments.figures import estimators
 from experiments.figures.metrics import TITLES
@@ -20,7 +21,7 @@ def minutes(record) -> float:
 
 
 def _names(records: Records, data: str) -> list[str]:
-    more = estimators.names(records.scale) if data == "spirograph" else ()
+    more = estimators.names(records.scale) if DATASETS[data].swept else ()
     wanted = dict.fromkeys((*COMPARED[records.scale].get(data, ()), *more))
     return [name for name in wanted if records.of(data, name)]
 

@@ -7,7 +7,7 @@ from experiments.figures.metrics import TITLES
 from experiments.plots import Panel, curves
 from experiments.records import Records
 from experiments.runs import COMPARED, compared
-from experiments.tables import Column, Table, metric_table
+from experiments.tables import Accuracy, Column, Table, metric_table
 
 DATASETS = ("cifar10", "cifar100")
 KINDS = {"averaging": "-", "ensembling": "--"}
@@ -35,7 +35,7 @@ def tables(records: Records) -> list[Table]:
     if not ms:
         return []
     columns = [
-        *(Column(f"accuracy, {kind}", _metric(kind, "accuracy", ms[-1]), "high") for kind in KINDS),
+        *(Accuracy(f"accuracy, {kind}", _metric(kind, "accuracy", ms[-1])) for kind in KINDS),
         *(Column(f"loss, {kind}", _metric(kind, "loss", ms[-1]), "low") for kind in KINDS),
     ]
     found = []

@@ -5,7 +5,7 @@ from experiments.figures.metrics import TASKS, TITLES, accuracy, error, paper_ro
 from experiments.plots import Panel, colour, curves, label
 from experiments.records import Records
 from experiments.runs import COMPARED, compared
-from experiments.tables import Column, Table, metric_table
+from experiments.tables import Accuracy, Column, Table, metric_table
 
 FRACTIONS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0)
 DATASETS = ("cifar10", "cifar100")
@@ -32,7 +32,7 @@ def _fraction(fraction: float) -> str:
 
 
 def _cifar(records: Records, data: str) -> list[Table]:
-    columns = [Column(f"{fraction:.0%}", _fraction(fraction), "high") for fraction in FRACTIONS]
+    columns = [Accuracy(f"{fraction:.0%}", _fraction(fraction)) for fraction in FRACTIONS]
     blank = ["–"] * (len(FRACTIONS) - 1)
     paper = [paper_row(name, *blank, stat) for name, stat in UNTRANSFORMED[data].items()]
     title = f"{TITLES[data]}: test accuracy (%) by share of the labels, untransformed inputs"

@@ -7,7 +7,7 @@ from experiments.figures.metrics import TITLES, accuracy, error, paper_row, prin
 from experiments.plots import Panel, curves
 from experiments.records import Metric, Records
 from experiments.runs import COMPARED, compared
-from experiments.tables import Column, Table, metric_table
+from experiments.tables import Accuracy, Column, Table, metric_table
 
 STRENGTHS = (0.0, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1.0)
 DATASETS = ("cifar10", "cifar100")
@@ -40,7 +40,7 @@ def _shift(kind: str, size: float, probe: str) -> str:
 
 def _cifar(records: Records, data: str) -> list[Table]:
     columns = [
-        Column(f"S={s:g}, {probe}", _strength(s, probe), "high")
+        Accuracy(f"S={s:g}, {probe}", _strength(s, probe))
         for s in (0.0, 0.5, 0.875, 1.0)
         for probe in ("refitted", "kept")
     ]

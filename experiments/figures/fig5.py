@@ -13,7 +13,7 @@ from experiments.figures.metrics import (
 from experiments.plots import Panel, colour, curves
 from experiments.records import Records
 from experiments.runs import COMPARED, compared
-from experiments.tables import Column, Table, metric_table
+from experiments.tables import Accuracy, Column, Table, metric_table
 
 DATASETS = ("cifar10", "cifar100")
 PAPER: dict[str, dict[str, tuple[tuple[float, ...], tuple[float, ...]]]] = {
@@ -27,10 +27,10 @@ PAPER: dict[str, dict[str, tuple[tuple[float, ...], tuple[float, ...]]]] = {
 
 def _cifar(records: Records, data: str) -> list[Table]:
     columns = [
-        Column("untransformed", accuracy("untransformed"), "high"),
-        Column("M=1", accuracy("M=1"), "high"),
-        Column("M=10", accuracy("M=10"), "high"),
-        Column("largest M", at_largest(accuracy), "high"),
+        Accuracy("untransformed", accuracy("untransformed")),
+        Accuracy("M=1", accuracy("M=1")),
+        Accuracy("M=10", accuracy("M=10")),
+        Accuracy("largest M", at_largest(accuracy)),
     ]
     paper = [
         paper_row(name, printed(*plain), "–", "–", printed(*averaged))

@@ -1,5 +1,6 @@
 """Names of the metrics that several experiments show."""
 
+from experiments.datasets import DATASETS
 from experiments.records import Metric, Record, Stat
 from experiments.tables import Cell, Column
 
@@ -11,13 +12,7 @@ ALPHA = "alpha/ridge/mse/mean"
 ALPHA_LBFGS = "alpha/lbfgs/mse/mean"
 REFERENCE = "alpha/reference/mean"
 
-TITLES = {
-    "spirograph": "Spirograph",
-    "cifar10": "CIFAR-10",
-    "cifar100": "CIFAR-100",
-    "moco_cifar100": "MoCo v2, CIFAR-100",
-    "moco_cifar100_resnet50": "MoCo v2, CIFAR-100, ResNet50",
-}
+TITLES = {name: data.title for name, data in DATASETS.items()}
 
 VARIANCES = (
     Column("V_cond", CONDITIONAL, "low"),
@@ -56,6 +51,15 @@ def averages(records) -> list[int]:
 def largest(record: Record) -> int:
     """The largest M of a record."""
     return max(averages([record]))
+
+
+def largest_name(records, data: str) -> str:
+    """The largest M of a data set's records: `M=50`, or `M=20–50` where they differ."""
+    measured = (averages([record]) for record in records if record["dataset"] == data)
+    found = sorted({ms[-1] for ms in measured if ms})
+    if not found:
+        return "largest M"
+    return f"M={found[0]}" if len(found) == 1 else f"M={found[0]}–{found[-1]}"
 
 
 def at_largest(metric) -> Metric:

@@ -1,44 +1,64 @@
 """What was run, and the numbers that decide, in one table for each data set."""
 
+from collections.abc import Callable
+
+from experiments.datasets import DATASETS, Kind
 from experiments.experiment import Experiment
-from experiments.figures.metrics import RATIO, TITLES, accuracy, at_largest, error, explained
-from experiments.records import Record, Records
+from experiments.figures.cost import minutes
+from experiments.figures.metrics import (
+    RATIO,
+    TITLES,
+    accuracy,
+    at_largest,
+    error,
+    explained,
+    largest_name,
+)
+from experiments.records import Records
 from experiments.runs import COMPARED, compared
-from experiments.tables import Column, Table, metric_table
-
-
-def minutes(record: Record) -> float:
-    """Training time by the median step, since some logs hold other work of the machine."""
-    return record["seconds"]["step"] * record["training"]["step"][-1] / 60
-
+from experiments.tables import Accuracy, Column, Table, metric_table
 
 INVARIANCE = (
     Column("V_cond/V_total", RATIO, "low"),
     Column("alpha explained", explained, "low"),
 )
-SPIROGRAPH = (
-    *INVARIANCE,
-    Column("error, M=1", error("M=1"), "low"),
-    Column("error, M=50", at_largest(error), "low"),
-    Column("error, h +0.5", error("robustness/h_shift=+0.5/kept"), "low"),
-    Column("error, background ±0.4", error("robustness/background_widen=0.4/kept"), "low"),
-    Column("minutes", minutes),
-)
-PICTURES = (
-    *INVARIANCE,
-    Column("accuracy", accuracy("untransformed"), "high"),
-    Column("5 % of labels", accuracy("untransformed/fraction=0.05"), "high"),
-    Column("averaged", at_largest(accuracy), "high"),
-    Column("colours S=1", accuracy("robustness/strength=1/kept"), "high"),
-    Column("minutes", minutes),
-)
+
+
+def factors(records: Records, data: str) -> tuple[Column, ...]:
+    """Columns of data whose factors are regressed."""
+    return (
+        *INVARIANCE,
+        Column("error, M=1", error("M=1"), "low"),
+        Column(f"error, {largest_name(records, data)}", at_largest(error), "low"),
+        Column("error, h +0.5", error("robustness/h_shift=+0.5/kept"), "low"),
+        Column("error, background ±0.4", error("robustness/background_widen=0.4/kept"), "low"),
+        Column("minutes", minutes),
+    )
+
+
+def pictures(records: Records, data: str) -> tuple[Column, ...]:
+    """Columns of data whose classes are predicted."""
+    return (
+        *INVARIANCE,
+        Accuracy("accuracy", accuracy("untransformed")),
+        Accuracy("5 % of labels", accuracy("untransformed/fraction=0.05")),
+        Accuracy(f"accuracy, {largest_name(records, data)}", at_largest(accuracy)),
+        Accuracy("colours S=1", accuracy("robustness/strength=1/kept")),
+        Column("minutes", minutes),
+    )
+
+
+COLUMNS: dict[Kind, Callable[[Records, str], tuple[Column, ...]]] = {
+    "factors": factors,
+    "pictures": pictures,
+}
 
 
 def tables(records: Records) -> list[Table]:
     """The main comparison of each data set that was run."""
     found = []
     for data, names in COMPARED[records.scale].items():
-        columns = SPIROGRAPH if data == "spirograph" else PICTURES
+        columns = COLUMNS[DATASETS[data].kind](records, data)
         found += metric_table(records, data, names, columns, TITLES[data])
     return found
 

@@ -2,6 +2,8 @@
 
 import math
 
+from scipy import stats
+
 from experiments.experiment import Experiment
 from experiments.figures import fig6, normalisation, onset
 from experiments.figures.scoreboard import SPIROGRAPH
@@ -19,8 +21,6 @@ MEASURES = (
     "background ±0.4, kept",
     "background ±0.4, refitted",
 )
-STUDENT = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571, 7: 2.447, 8: 2.365}
-"""Seeds -> the quantile 0.975 of Student's t with one degree of freedom less."""
 LEAST = 3
 """Seeds below which an interval says nothing: with 2 it is 13 standard errors to each side."""
 
@@ -50,10 +50,11 @@ def interval(factor: Stat) -> tuple[float, float]:
     """The 95 % interval of a geometric mean, by Student's t of the logarithms.
 
     Args:
-      factor: with its standard error, of 2 to 8 seeds.
+      factor: with its standard error, of 2 seeds or more.
     """
     assert factor.error is not None
-    width = math.exp(STUDENT[factor.seeds] * factor.error / factor.mean)
+    quantile = stats.t.ppf(0.975, factor.seeds - 1)
+    width = math.exp(quantile * factor.error / factor.mean)
     return factor.mean / width, factor.mean * width
 
 

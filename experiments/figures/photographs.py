@@ -2,7 +2,7 @@
 
 from experiments.experiment import Experiment
 from experiments.figures.metrics import RATIO, TITLES, accuracy
-from experiments.figures.overview import PICTURES
+from experiments.figures.overview import pictures
 from experiments.plots import Panel, bar_panels
 from experiments.records import Metric, Records
 from experiments.runs import COMPARED
@@ -30,7 +30,7 @@ def tables(records: Records) -> list[Table]:
     return [
         table
         for data in DATASETS
-        for table in metric_table(records, data, names(data), PICTURES, TITLES[data])
+        for table in metric_table(records, data, names(data), pictures(records, data), TITLES[data])
     ]
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from experiments.datasets import DATASETS, Kind
 from experiments.experiment import Experiment
 from experiments.figures import fig6
 from experiments.figures.metrics import (
@@ -62,16 +63,17 @@ PICTURES: Measures = {
     "mistakes, S=1, refitted": mistakes("robustness/strength=1/refitted"),
     "mistakes, S=1, kept": mistakes("robustness/strength=1/kept"),
 }
+MEASURES: dict[Kind, Measures] = {"factors": SPIROGRAPH, "pictures": PICTURES}
 
 
 def _names(records: Records, data: str) -> list[str]:
-    wanted = fig6.names(records.scale) if data == "spirograph" else COMPARED[records.scale][data]
+    wanted = fig6.names(records.scale) if DATASETS[data].swept else COMPARED[records.scale][data]
     return [name for name in wanted if name != "none" and records.of(data, name)]
 
 
 def scores(records: Records, data: str) -> dict[str, dict[str, Stat]]:
     """Run -> measure -> factor over no penalty of the same seed; below 1 is better."""
-    measures = SPIROGRAPH if data == "spirograph" else PICTURES
+    measures = MEASURES[DATASETS[data].kind]
     found = {
         name: {what: records.factor(data, name, metric) for what, metric in measures.items()}
         for name in _names(records, data)

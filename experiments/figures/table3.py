@@ -13,7 +13,7 @@ from experiments.figures.metrics import (
 from experiments.plots import Panel, bar_panels
 from experiments.records import Record, Records
 from experiments.runs import COMPARED, compared
-from experiments.tables import Cell, Column, Table, metric_table
+from experiments.tables import Accuracy, Cell, Column, Table, metric_table
 
 DATASETS = ("moco_cifar100", "moco_cifar100_resnet50")
 PAPER: list[list[Cell]] = [
@@ -31,8 +31,8 @@ def averaged(record: Record) -> float:
 
 
 COLUMNS = (
-    Column("untransformed", accuracy("untransformed"), "high"),
-    Column("averaging, M=40 or next below", averaged, "high"),
+    Accuracy("untransformed", accuracy("untransformed")),
+    Accuracy("averaging, M=40 or next below", averaged),
 )
 MEASURES = (
     Column("V_cond", CONDITIONAL, "low"),

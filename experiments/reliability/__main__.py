@@ -9,7 +9,6 @@ half.
 
 import functools
 import json
-import os
 import pathlib
 import tempfile
 from collections.abc import Callable
@@ -25,6 +24,7 @@ from experiments.reliability.report import page
 from experiments.reliability.soak import soak
 from invclr_jax import cli
 from invclr_jax.evaluation.results import code_version
+from invclr_jax.files import write_atomically
 
 _OUT = flags.DEFINE_string("out", "docs/reliability.md", "The page; figures go beside it.")
 _ONLY = flags.DEFINE_list("only", [], "Families of faults, comma separated; all if not given.")
@@ -69,14 +69,11 @@ def _write(out: pathlib.Path, name: str, record: dict) -> None:
     path = out.with_suffix(".json")
     records = json.loads(path.read_text()) if path.exists() else {}
     records[name] = record
-    out.parent.mkdir(parents=True, exist_ok=True)
     for target, text in (
         (path, json.dumps(records, indent=1, sort_keys=True) + "\n"),
         (out, page(records)),
     ):
-        temporary = target.with_name(target.name + ".tmp")
-        temporary.write_text(text)
-        os.replace(temporary, target)
+        write_atomically(target, text)
 
 
 if __name__ == "__main__":

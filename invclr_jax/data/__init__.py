@@ -4,7 +4,7 @@ from invclr_jax.data.dataset import Dataset, Split
 from invclr_jax.data.feed import make_feed
 from invclr_jax.data.loading import NAMES, load, options_of
 from invclr_jax.data.order import batch_indices, check_batch_size, steps_per_epoch
-from invclr_jax.data.splits import fraction_indices, validation_indices
+from invclr_jax.data.splits import fraction_indices, sample, validation_indices
 
 __all__ = [
     "NAMES",
@@ -16,6 +16,7 @@ __all__ = [
     "load",
     "make_feed",
     "options_of",
+    "sample",
     "steps_per_epoch",
     "validation_indices",
 ]

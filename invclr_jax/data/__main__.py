@@ -10,7 +10,7 @@ from invclr_jax.data.dataset import channel_statistics
 
 _NAME = flags.DEFINE_enum("name", None, NAMES, "Which dataset.", required=True)
 _PATH = flags.DEFINE_string("path", None, "File or folder; see config.data.path.")
-_SIZE = flags.DEFINE_integer("size", 32, "Pixels a side, for --name=folder.", lower_bound=1)
+_SIZE = flags.DEFINE_integer("size", 32, "Pixels per side, for --name=folder.", lower_bound=1)
 _VERIFY = flags.DEFINE_bool("verify", True, "Check the checksums of official archives.")
 _DOWNLOAD = flags.DEFINE_bool("download", False, "Fetch CIFAR if it is not there.")
 
@@ -65,5 +65,10 @@ def main(argv):
     print(f"{summary(dataset)}\nloaded in {seconds:.2f} s")
 
 
-if __name__ == "__main__":
+def start() -> None:
+    """Runs the command."""
     app.run(main)
+
+
+if __name__ == "__main__":
+    start()

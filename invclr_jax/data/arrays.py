@@ -12,15 +12,16 @@ def load_arrays(path: pathlib.Path) -> Dataset:
     """Reads `train_images`, and where there are any `train_labels`, `test_images`, `test_labels`.
 
     Args:
-      path: an `.npz` file. Images are uint8 `[n, h, w, 3]`, or floats in [0, 1], which are rounded
-        to the 256 levels of uint8; labels are whole numbers `[n]` from 0 on.
+      path: an `.npz` file. Images are uint8 `[n, h, w, c]` with any number of channels, or floats
+        in [0, 1], which are rounded to the 256 levels of uint8; labels are integers `[n]` from 0.
 
     Returns:
       The dataset, with channel statistics of the training images.
     """
     if path.is_dir():
         raise ValueError(
-            f"{path} is a folder where an .npz file is due: set config.data.name=folder"
+            f"{path} is a folder, expected an .npz file: for class folders of pictures use the "
+            "name folder (config.data.name=folder)"
         )
     arrays = read_npz(path)
     if "train_images" not in arrays:
@@ -45,7 +46,7 @@ def read_npz(path: pathlib.Path) -> dict[str, np.ndarray]:
             reason = " ".join(str(error).split()) or type(error).__name__
             raise ValueError(
                 f"{path} cannot be read as an .npz file of plain arrays ({reason}): save uint8 "
-                "images and whole-number labels with np.savez; arrays of objects are never "
+                "images and integer labels with np.savez; arrays of objects are never "
                 "unpickled"
             ) from None
 
@@ -68,7 +69,7 @@ def _array_split(arrays: dict[str, np.ndarray], part: str, path: pathlib.Path) -
     if not np.issubdtype(labels.dtype, np.integer) or labels.shape != images.shape[:1]:
         raise ValueError(
             f"{part}_labels of {path} has dtype {labels.dtype} and shape {labels.shape}: "
-            f"{len(images)} whole numbers are due, one for each image"
+            f"expected {len(images)} integers, one for each image"
         )
     if labels.min() < 0 or labels.max() >= 2**31:
         raise ValueError(
@@ -78,11 +79,16 @@ def _array_split(arrays: dict[str, np.ndarray], part: str, path: pathlib.Path) -
     return Split(images, labels.astype(np.int32))
 
 
-def _as_uint8(images: np.ndarray, where: str) -> UInt8[np.ndarray, "n h w 3"]:
-    if images.ndim != 4 or images.shape[-1] != 3 or 0 in images.shape:
+def _as_uint8(images: np.ndarray, where: str) -> UInt8[np.ndarray, "n h w c"]:
+    if images.ndim != 4 or 0 in images.shape:
         raise ValueError(
-            f"{where} has shape {images.shape}: [n, h, w, 3] without empty axes is due "
-            "([n, 3, h, w]: transpose(0, 2, 3, 1); grey pictures: repeat the channel three times)"
+            f"{where} has shape {images.shape}: expected [n, h, w, channels] without empty axes "
+            "(grey pictures [n, h, w]: add an axis, images[..., None])"
+        )
+    if images.shape[1] < images.shape[-1] and images.shape[1] in (1, 3, 4):
+        raise ValueError(
+            f"{where} has shape {images.shape}, which looks like [n, channels, h, w]: expected "
+            "[n, h, w, channels], use images.transpose(0, 2, 3, 1)"
         )
     if images.dtype == np.uint8:
         return images

@@ -170,18 +170,18 @@ def _decode_python(raw: bytes, layout: Layout, where: str) -> tuple[np.ndarray, 
     """Pixels `[n, 3072]` and classes `[n]` of a pickled dictionary."""
     batch = safe_pickle.loads(raw, where)
     key = "labels" if layout.name == "cifar10" else "fine_labels"
-    pixels, labels = batch.get("data"), _whole_numbers(batch.get(key))
+    pixels, labels = batch.get("data"), _integers(batch.get(key))
     if not isinstance(pixels, np.ndarray) or pixels.dtype != np.uint8 or pixels.ndim != 2:
         raise ValueError(f"{where} has no uint8 array 'data' of shape [n, {_PIXELS}]")
     if pixels.shape[1] != _PIXELS or len(pixels) == 0:
-        raise ValueError(f"{where} has 'data' of shape {pixels.shape}: [n, {_PIXELS}] is due")
+        raise ValueError(f"{where} has 'data' of shape {pixels.shape}, expected [n, {_PIXELS}]")
     if labels is None or labels.shape != (len(pixels),):
-        raise ValueError(f"{where} needs {len(pixels)} whole numbers in {key!r}, one a picture")
+        raise ValueError(f"{where} needs {len(pixels)} integers in {key!r}, one per picture")
     check_labels(labels, NUM_CLASSES[layout.name], where)
     return pixels, labels
 
 
-def _whole_numbers(values) -> np.ndarray | None:
+def _integers(values) -> np.ndarray | None:
     if isinstance(values, list) and all(type(value) is int for value in values):
         return np.array(values, object)  # not yet checked, so possibly beyond any integer type
     return values if isinstance(values, np.ndarray) else None

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 import numpy as np
 from jaxtyping import Float32, Int32, UInt8
 
-Images = UInt8[np.ndarray, "n h w 3"] | Float32[np.ndarray, "n factors"]
+Images = UInt8[np.ndarray, "n h w c"] | Float32[np.ndarray, "n factors"]
 Labels = Int32[np.ndarray, " n"] | Float32[np.ndarray, "n targets"]
-Channels = tuple[float, float, float]
+Channels = tuple[float, ...]
+"""A number for each channel."""
 
 
 class Unusable(ValueError):
-    """Data is there but cannot be used; an error only where nothing better is found."""
+    """Data is there but cannot be used; an error only where nothing better exists."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -20,7 +21,7 @@ class Split:
     """The training or the test part of a dataset.
 
     Attributes:
-      images: pictures `[n, h, w, 3]`; for Spirograph the factors `[n, 4]` to render them from.
+      images: pictures `[n, h, w, c]`; for Spirograph the factors `[n, 4]` to render them from.
       labels: classes `[n]`, or regression targets `[n, t]`, or None where there are none.
     """
 
@@ -57,6 +58,7 @@ class Dataset:
       mean: channel means of the training images scaled to [0, 1]; None if not to be normalised.
       std: their standard deviations.
       label_names: names of the classes or of the regression targets, where known.
+      transform: name of the transformation that suits the data, if a config names none.
     """
 
     name: str
@@ -66,6 +68,7 @@ class Dataset:
     mean: Channels | None = None
     std: Channels | None = None
     label_names: tuple[str, ...] | None = None
+    transform: str = "image"
 
     def __post_init__(self):
         if self.num_classes is None:
@@ -86,16 +89,17 @@ def check_labels(labels: np.ndarray, num_classes: int, where: str) -> None:
         )
 
 
-def channel_statistics(images: UInt8[np.ndarray, "n h w 3"]) -> tuple[Channels, Channels]:
+def channel_statistics(images: UInt8[np.ndarray, "n h w c"]) -> tuple[Channels, Channels]:
     """Mean and standard deviation of each channel of uint8 images, on the scale [0, 1].
 
     From counts of the 256 values, a thousand images at a time, so that nothing as large as the
     dataset is made. A channel that never changes gets one grey level as its deviation, because it
     is divided by.
     """
-    counts = np.zeros((3, 256))
+    channels = images.shape[-1]
+    counts = np.zeros((channels, 256))
     for start in range(0, len(images), 1000):
-        pixels = images[start : start + 1000].reshape(-1, 3)
+        pixels = images[start : start + 1000].reshape(-1, channels)
         counts += [np.bincount(channel, minlength=256) for channel in pixels.T]
     weights, levels = counts / counts.sum(1, keepdims=True), np.arange(256) / 255
     mean = weights @ levels

@@ -1,6 +1,7 @@
 """A user's own pictures as PNG and JPEG files in a folder for each class."""
 
 import concurrent.futures
+import logging
 import pathlib
 
 import numpy as np
@@ -11,81 +12,114 @@ from invclr_jax.data.dataset import Dataset, Split, own_dataset
 
 SUFFIXES = (".png", ".jpg", ".jpeg")
 
+MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
+"""Number of channels -> Pillow's name for such pictures."""
 
-def load_folder(path: pathlib.Path, *, size: int | None = None) -> Dataset:
+
+def load_folder(path: pathlib.Path, *, size: int | None = None, channels: int = 3) -> Dataset:
     """Reads `path/CLASS/picture.png`, or `path/train/CLASS/…` with `path/test/CLASS/…`.
 
+    Other files are skipped and counted in one line of the log.
+
     Args:
-      path: the folder; PNG and JPEG files, any size and shape.
-      size: pixels a side to resize every picture to; None means 32.
+      path: the folder; PNG and JPEG files, any size and shape, also in folders of a class folder.
+      size: pixels per side to resize every picture to; None means 32.
+      channels: 1 for grey, 3 for colour, with transparency 2 or 4.
 
     Returns:
       The dataset; classes are numbered in alphabetical order of their folders.
     """
     if not path.is_dir():
         raise NotADirectoryError(
-            f"{path} (config.data.path) is a file where a folder of class folders is due: set "
-            "config.data.name=arrays for an .npz file"
+            f"{path} is a file, expected a folder of class folders: for an .npz file use the name "
+            "arrays (config.data.name=arrays)"
         )
     size = 32 if size is None else size
     if size < 1:
-        raise ValueError(f"picture size {size} is not positive: set config.transform.size")
+        raise ValueError(f"picture size {size} is not positive: use 1 or more")
+    if channels not in MODES:
+        raise ValueError(
+            f"pictures of {channels} channels cannot be read: use one of {list(MODES)}"
+        )
     parts = {entry.name for entry in path.iterdir() if entry.is_dir() and not _hidden(entry)}
     # A class may be called "train" (CIFAR-100 has it), but hardly be the only one.
     has_parts = "train" in parts and parts <= {"train", "test"}
-    train, names = _folder_split(path / "train" if has_parts else path, size, None)
-    test = _folder_split(path / "test", size, names)[0] if has_parts and "test" in parts else None
+    shape = (size, size, channels)
+    train, names = _folder_split(path / "train" if has_parts else path, shape, None)
+    test = _folder_split(path / "test", shape, names)[0] if has_parts and "test" in parts else None
     return own_dataset("folder", train, test, names)
 
 
 def _folder_split(
-    folder: pathlib.Path, size: int, known: tuple[str, ...] | None
+    folder: pathlib.Path, shape: tuple[int, int, int], known: tuple[str, ...] | None
 ) -> tuple[Split, tuple[str, ...]]:
     entries = sorted(entry for entry in folder.iterdir() if not _hidden(entry))
-    files = [entry for entry in entries if not entry.is_dir()]
-    if files:
+    folders = [entry for entry in entries if entry.is_dir()]
+    skipped = [entry for entry in entries if not entry.is_dir()]
+    outside = [entry for entry in skipped if _is_picture(entry)]
+    if outside:
         raise ValueError(
-            f"{files[0]} lies beside the class folders of {folder}: move pictures into a folder "
-            "for their class (one folder for all if there are no classes) and other files away"
+            f"{outside[0]} lies beside the class folders of {folder}: move pictures into a folder "
+            "for their class (one folder for all if there are no classes)"
         )
-    classes = known or tuple(entry.name for entry in entries)
-    unknown = [entry.name for entry in entries if entry.name not in classes]
+    classes = known or tuple(entry.name for entry in folders)
+    unknown = [entry.name for entry in folders if entry.name not in classes]
     if unknown:
         raise ValueError(f"{folder} has the class {unknown[0]!r}, which the training folder lacks")
-    pictures = [(file, entry.name) for entry in entries for file in _pictures(entry)]
+    pictures = []
+    for entry in folders:
+        files = _files(entry)
+        pictures += [(file, entry.name) for file in files if _is_picture(file)]
+        skipped += [file for file in files if not _is_picture(file)]
     if not pictures:
         raise ValueError(f"{folder} holds no pictures: put PNG or JPEG files into class folders")
-    images = np.empty((len(pictures), size, size, 3), np.uint8)
-    with concurrent.futures.ThreadPoolExecutor() as pool:  # decoding leaves Python's lock
-        read = pool.map(lambda picture: _read_picture(picture[0], size), pictures)
-        for i, image in enumerate(read):
-            images[i] = image
+    if skipped:
+        logging.getLogger(__name__).warning(
+            "skipped %d files of %s that are not pictures (%s), such as %s",
+            *(len(skipped), folder, ", ".join(SUFFIXES), skipped[0]),
+        )
     labels = np.array([classes.index(name) for _, name in pictures], np.int32)
-    return Split(images, labels), classes
+    return Split(_read_pictures([file for file, _ in pictures], shape), labels), classes
 
 
 def _hidden(path: pathlib.Path) -> bool:
     return path.name.startswith(".")
 
 
-def _pictures(folder: pathlib.Path) -> list[pathlib.Path]:
-    files = sorted(entry for entry in folder.iterdir() if not _hidden(entry))
-    for file in files:
-        if file.suffix.lower() not in SUFFIXES or not file.is_file():
-            raise ValueError(
-                f"{file} is not a picture ({', '.join(SUFFIXES)}): move it out of the class folder"
-            )
-    return files
+def _is_picture(path: pathlib.Path) -> bool:
+    return path.suffix.lower() in SUFFIXES
 
 
-def _read_picture(path: pathlib.Path, size: int) -> UInt8[np.ndarray, "size size 3"]:
+def _files(folder: pathlib.Path) -> list[pathlib.Path]:
+    """All files below a class folder, in order, without those that are hidden."""
+    inside = ((path, path.relative_to(folder).parts) for path in folder.rglob("*"))
+    return sorted(
+        path
+        for path, parts in inside
+        if path.is_file() and not any(part.startswith(".") for part in parts)
+    )
+
+
+def _read_pictures(
+    files: list[pathlib.Path], shape: tuple[int, int, int]
+) -> UInt8[np.ndarray, "n size size c"]:
+    images = np.empty((len(files), *shape), np.uint8)
+    with concurrent.futures.ThreadPoolExecutor() as pool:  # decoding leaves Python's lock
+        for i, image in enumerate(pool.map(lambda file: _read_picture(file, shape), files)):
+            images[i] = image
+    return images
+
+
+def _read_picture(
+    path: pathlib.Path, shape: tuple[int, int, int]
+) -> UInt8[np.ndarray, "size size c"]:
     try:
         with Image.open(path, formats=("PNG", "JPEG")) as image:
             if image.mode in ("F", "I") or image.mode.startswith("I;"):
                 raise ValueError(f"mode {image.mode}: more than 8 bits a channel")
-            upright = ImageOps.exif_transpose(image).convert("RGB")
+            upright = ImageOps.exif_transpose(image).convert(MODES[shape[2]])
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
         raise ValueError(
             f"{path} cannot be read as an 8-bit PNG or JPEG ({error}): replace or remove it"
         ) from None
-    return np.asarray(upright.resize((size, size), Image.Resampling.BICUBIC))
+    return np.asarray(upright.resize(shape[:2], Image.Resampling.BICUBIC)).reshape(shape)

@@ -16,23 +16,34 @@ from invclr_jax.data.spirograph import load_spirograph
 _ARCHIVE_ENDINGS = (".tar.gz", ".tgz", ".tar")
 
 
-def load(name: str, *, path: str | os.PathLike[str] | None = None, **options: Any) -> Dataset:
+Loader = Callable[..., Dataset]
+
+
+def load(
+    name: str | Loader, *, path: str | os.PathLike[str] | None = None, **options: Any
+) -> Dataset:
     """Loads a dataset into memory.
 
     Args:
       name: `cifar10`, `cifar100`, `arrays` (an `.npz` file), `folder` (class folders of pictures)
-        or `spirograph`.
+        or `spirograph`; or a function of your own, which is called with `path`, where one is
+        given, and the options, and returns a `Dataset`.
       path: the file or folder to read. CIFAR is found by what the path contains: an official
         archive or the folder it unpacks to (binary or python version), a folder with either in it,
         or a tensorflow-datasets folder, which is also the default. Spirograph needs none.
-      **options: `verify=True` and `download=False` for CIFAR, `size=32` for `folder`, `seed=0`,
-        `num_train` and `num_test` for Spirograph.
+      **options: `verify=True` and `download=False` for CIFAR, `size=32` and `channels=3` for
+        `folder`, `seed=0`, `num_train` and `num_test` for Spirograph.
 
     Returns:
       The dataset: `.train` and `.test`, each with `.images` and `.labels`, and its constants.
     """
+    if callable(name):
+        return _own(name, path, options)
     if name not in _LOADERS:
-        raise ValueError(f"config.data.name is {name!r}: use one of {', '.join(NAMES)}")
+        raise ValueError(
+            f"no data set {name!r}: use one of {', '.join(NAMES)} (config.data.name), or pass the "
+            "function that loads yours"
+        )
     unknown = sorted(set(options) - set(options_of(name)))
     if unknown:
         allowed = ", ".join(options_of(name)) or "none"
@@ -46,16 +57,26 @@ def load(name: str, *, path: str | os.PathLike[str] | None = None, **options: An
     place = _path(path)
     if place is None or not place.exists():
         raise FileNotFoundError(
-            f"config.data.path is {path}, where nothing is: config.data.name={name} needs "
+            f"the path {path} (config.data.path) does not exist: the data set {name!r} needs "
             f"{'an .npz file' if name == 'arrays' else 'a folder of class folders'} there"
         )
     return _LOADERS[name](place, **options)
 
 
+def _own(loader: Loader, path: str | os.PathLike[str] | None, options: dict[str, Any]) -> Dataset:
+    dataset = loader(**options) if path is None else loader(path=path, **options)
+    if not isinstance(dataset, Dataset):
+        raise ValueError(
+            f"{getattr(loader, '__name__', loader)} returned a {type(dataset).__name__}: it must "
+            "return an invclr_jax.data.Dataset"
+        )
+    return dataset
+
+
 def load_cifar(
     name: str, path: pathlib.Path | None, *, verify: bool = True, download: bool = False
 ) -> Dataset:
-    """Loads CIFAR from wherever it is found.
+    """Loads CIFAR from wherever it is.
 
     Args:
       name: `cifar10` or `cifar100`.
@@ -118,7 +139,7 @@ def _path(path: str | os.PathLike[str] | None) -> pathlib.Path | None:
     return pathlib.Path(path).expanduser() if path else None
 
 
-_LOADERS: dict[str, Callable[..., Dataset]] = {
+_LOADERS: dict[str, Loader] = {
     "cifar10": load_cifar,
     "cifar100": load_cifar,
     "arrays": load_arrays,
@@ -129,7 +150,9 @@ NAMES = tuple(_LOADERS)
 """What `load` can load."""
 
 
-def options_of(name: str) -> tuple[str, ...]:
+def options_of(name: str | Loader) -> tuple[str, ...]:
     """Names of the options that `load` takes for a dataset."""
-    parameters = inspect.signature(_LOADERS[name]).parameters.values()
-    return tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
+    loader = name if callable(name) else _LOADERS[name]
+    parameters = inspect.signature(loader).parameters.values()
+    named = (p.name for p in parameters if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD))
+    return tuple(option for option in named if option not in ("name", "path"))

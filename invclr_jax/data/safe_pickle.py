@@ -115,7 +115,7 @@ def loads(raw: bytes, where: str) -> dict[str, Any]:
             "fetch the official archive again"
         ) from None
     if not isinstance(entries, dict):
-        raise ValueError(f"{where} holds a {type(entries).__name__} where a dictionary is due")
+        raise ValueError(f"{where} holds a {type(entries).__name__}, expected a dictionary")
     return {
         key.decode("latin1") if isinstance(key, bytes) else str(key): (
             value.values if isinstance(value, _Array) else value

@@ -1,14 +1,52 @@
-"""Parts of a training set: label fractions (Fig. 3) and the validation split that chooses L2.
+"""Parts of a data set: label fractions (Fig. 3), the validation split that chooses L2, samples.
 
-Both return indices, because features are cut as often as images. Test sets are never cut.
+All of them are seeded and keep the proportions of the classes.
 """
 
 import numpy as np
 from jaxtyping import Float, Int
 
+from invclr_jax.data.dataset import Split
 from invclr_jax.data.randomness import generator
 
 Targets = Int[np.ndarray, " n"] | Float[np.ndarray, "n targets"]
+
+
+def sample(split: Split, size: int | None, *, seed: int = 0) -> Split:
+    """A random sample of some rows, in the order of the split.
+
+    The classes keep their proportions, each has at least one row where `size` allows, and a
+    smaller sample is part of a larger one with the same seed.
+
+    Args:
+      split: what to sample from.
+      size: rows, at least 1; None, or as many as there are, for the split itself.
+      seed: of the draw.
+    """
+    if size is not None and size < 1:
+        raise ValueError(f"a sample of {size} rows is empty: use 1 or more")
+    if size is None or size >= len(split):
+        return split
+    rows = _sample_rows(_classes(split.labels, len(split)), size, generator(seed, "sample"))
+    labels = None if split.labels is None else split.labels[rows]
+    return Split(split.images[rows], labels)
+
+
+def _sample_rows(classes: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
+    """The k-th row of a class of n, in random order, comes at k/n of the way: take the first."""
+    order = rng.permutation(len(classes))
+    by_class = order[np.argsort(classes[order], kind="stable")]
+    counts = np.unique(classes, return_counts=True)[1]
+    place = np.concatenate([np.arange(count) / count for count in counts])
+    # Among equals, such as the first rows of all classes, the random order decides.
+    position = np.empty(len(order), int)
+    position[order] = np.arange(len(order))
+    return np.sort(by_class[np.lexsort((position[by_class], place))[:size]])
+
+
+def _classes(labels: np.ndarray | None, num_rows: int) -> np.ndarray:
+    """The classes, or one for all rows where there are none."""
+    return labels if labels is not None and labels.ndim == 1 else np.zeros(num_rows, int)
 
 
 def fraction_indices(
@@ -59,7 +97,7 @@ def validation_indices(
 def _draw(labels: np.ndarray, fraction: float, rng: np.random.Generator) -> np.ndarray:
     """The first `fraction` of each class in a random order, at least one of each, sorted."""
     order = rng.permutation(len(labels))
-    classes = labels[order] if labels.ndim == 1 else np.zeros(len(labels), int)
+    classes = _classes(labels, len(labels))[order]
     by_class = order[np.argsort(classes, kind="stable")]
     counts = np.unique(classes, return_counts=True)[1]
     groups = np.split(by_class, np.cumsum(counts)[:-1])

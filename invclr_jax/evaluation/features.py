@@ -3,7 +3,7 @@
 The m-th transformation of image i is a function of (key, i, m) alone. Results therefore do not
 depend on the batch size, and the average over M is a prefix of the average over any larger M.
 
-`encode` maps network inputs `[n, h, w, 3]` to z `[n, d]`, each row by itself (batch norm in eval
+`encode` maps network inputs `[n, h, w, c]` to z `[n, d]`, each row by itself (batch norm in eval
 mode). It is compiled once for each function object and batch shape, so pass the same one each
 time. An encoder with many weights is best passed as `jax.tree_util.Partial(apply, variables)`: the
 weights are then arguments of the compiled function rather than constants inside it.
@@ -20,11 +20,10 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from invclr_jax.evaluation import passes
 from invclr_jax.evaluation.checks import Values, at_least_one
+from invclr_jax.evaluation.progress import Progress
 from invclr_jax.transforms.base import Transform
 
 Encode = Callable[[Array], Array]
-Progress = Callable[[int], Any]
-"""Called after each batch with the number of rows it held: `tqdm(total=n).update` is one."""
 
 
 def plain_features(
@@ -42,14 +41,14 @@ def plain_features(
       transform: knows how plain inputs reach the network.
       x: inputs, `[n, ...]`.
       batch_size: inputs at a time.
-      progress: told of finished rows.
+      progress: callback with the number of finished rows.
     """
     encode = _as_partial(encode)
 
     def run(rows, _):
         return passes.plain(encode, rows, untransformed=transform.untransformed)
 
-    return _over_batches(run, x, batch_size, progress)
+    return in_batches(run, x, batch_size, progress)
 
 
 def average_features(
@@ -71,7 +70,7 @@ def average_features(
       key: of the transformations.
       num_samples: M.
       batch_size: inputs that the encoder takes at a time.
-      progress: told of finished rows.
+      progress: callback with the number of finished rows.
     """
     curve = average_features_curve(
         encode, transform, x, key, [num_samples], batch_size=batch_size, progress=progress
@@ -109,7 +108,7 @@ def average_features_curve(
         methods = {"sample": transform.sample, "apply": transform.apply}
         return passes.running_means(encode, rows, key, index, stops, **methods, chunk=chunk)
 
-    means = _over_batches(run, x, batch_size, progress)
+    means = in_batches(run, x, batch_size, progress)
     return {num: means[:, position] for position, num in enumerate(ascending)}
 
 
@@ -140,7 +139,7 @@ def conditional_features(
     batch_size: int = 256,
     progress: Progress | None = None,
 ) -> Float[Array, "n p d"]:
-    """Features under P alphas and one beta an image, for the conditional variance (Eq. 7).
+    """Features under P alphas and one beta per image, for the conditional variance (Eq. 7).
 
     Args:
       num_alphas: P; others as for `average_features`.
@@ -158,7 +157,7 @@ def features_at(
     batch_size: int = 256,
     progress: Progress | None = None,
 ) -> Float[Array, "n d"]:
-    """Features under given transformations, one an input.
+    """Features under given transformations, one per input.
 
     For draws from other distributions than the transform's own: they need no new compilation.
 
@@ -172,7 +171,7 @@ def features_at(
         drawn = jax.tree.map(lambda leaf: leaf[index], (alpha, beta))
         return passes.given(encode, rows, *drawn, apply=transform.apply)
 
-    return _over_batches(run, x, batch_size, progress)
+    return in_batches(run, x, batch_size, progress)
 
 
 def _separate(encode, transform, x, key, number, batch_size, progress, *, fix_beta):
@@ -188,7 +187,7 @@ def _separate(encode, transform, x, key, number, batch_size, progress, *, fix_be
         methods = {"sample": transform.sample, "apply": transform.apply}
         return passes.each(encode, rows, key, index, **methods, **options)
 
-    return _over_batches(run, x, batch_size, progress)
+    return in_batches(run, x, batch_size, progress)
 
 
 def _as_partial(encode: Encode) -> Partial:
@@ -203,8 +202,20 @@ def _transforms_at_once(num_rows: int, batch_size: int, num_samples: int) -> int
     return -(-num_samples // -(-num_samples // most))  # as even as the same number of passes allows
 
 
-def _over_batches(run, x: Values, batch_size: int, progress: Progress | None):
-    """Runs batches of one shape (the last is filled up) and joins their results."""
+def in_batches(
+    run: Callable[[Array, Array], Any],
+    x: Values,
+    batch_size: int,
+    progress: Progress | None = None,
+) -> Any:
+    """Runs batches of one shape (the last is filled up) and joins their results.
+
+    Args:
+      run: rows of x and their indices -> a pytree of arrays with a row for each.
+      x: inputs, `[n, ...]`.
+      batch_size: inputs at a time.
+      progress: callback with the number of finished rows.
+    """
     at_least_one(batch_size, "batch_size")
     at_least_one(len(x), "the number of inputs")
     size = min(batch_size, len(x))

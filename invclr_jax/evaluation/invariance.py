@@ -1,29 +1,21 @@
-"""How much a representation changes with the transformation: variances and what z tells of alpha.
+"""How much a representation changes with the transformation: variances, and how many directions.
 
 Features come as `[b, p, d]`: b images, each under p alphas with its own beta held fixed
-(`features.conditional_features`), scaled to unit length (`unit`) as in Eq. 5.
+(`features.conditional_features`), scaled to unit length (`objectives.features.unit_rows`) as in
+Eq. 5.
 """
 
-import dataclasses
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
-from invclr_jax.data.splits import validation_indices
 from invclr_jax.evaluation import checks
 from invclr_jax.evaluation.checks import Values
-from invclr_jax.evaluation.metrics import squared_error
-from invclr_jax.evaluation.probes import Regressor
-from invclr_jax.evaluation.selection import GRID, regression_path
+from invclr_jax.evaluation.correlations import canonical_correlations as canonical_correlations
 
 Features = Float[Values, "b p d"]
-
-LEAST_KURTOSIS = 10
-"""A feature below it is not called rare, however few rows there are."""
 
 
 class Variances(NamedTuple):
@@ -38,13 +30,6 @@ class Variances(NamedTuple):
     total: Float[Array, ""]
     ratio: Float[Array, ""]
     per_image: Float[Array, " b"]
-
-
-def unit(features: Float[Values, "*n d"]) -> Float[Array, "*n d"]:
-    """z/|z|; a zero vector stays zero."""
-    features = jnp.asarray(features)
-    length = jnp.linalg.norm(features, axis=-1, keepdims=True)
-    return features / jnp.where(length > 0, length, 1)
 
 
 def variances(features: Features) -> Variances:
@@ -93,37 +78,6 @@ def mixed_axes(features: Features) -> Float[Array, "b p d"]:
     return jnp.swapaxes(features.reshape(p, b, d), 0, 1)
 
 
-def averaged_variance(
-    features: Features, num_samples: int, *, e: Float[Values, "b d"] | None = None
-) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """Conditional variance of features averaged over M transformations, in two ways.
-
-    Args:
-      features: as the module says.
-      num_samples: M.
-      e: a direction for each image; None for the average over all directions.
-
-    Returns:
-      The paper's V/M, and the sample variance between means of consecutive groups of M (NaN where
-      there are fewer than two groups). They agree for independent transformations.
-    """
-    features = _checked(features)
-    checks.at_least_one(num_samples, "M")
-    groups = features.shape[1] // num_samples
-    values = features if e is None else _project(features, e)[..., None]
-    plugin = jnp.var(values, axis=1, ddof=1).sum(-1).mean() / num_samples
-    if groups < 2:
-        return plugin, jnp.full_like(plugin, jnp.nan)
-    means = values[:, : groups * num_samples].reshape(len(values), groups, num_samples, -1).mean(2)
-    return plugin, jnp.var(means, axis=1, ddof=1).sum(-1).mean()
-
-
-def variance_across_images(features: Features, num_samples: int) -> Float[Array, ""]:
-    """Variance over images of the mean of the first M features, summed over coordinates."""
-    checks.at_least_one(num_samples, "M")
-    return _spread(_checked(features)[:, :num_samples].mean(1))
-
-
 def effective_rank(features: Float[Values, "n d"]) -> Float[Array, ""]:
     """exp(entropy) of the covariance's eigenvalues, scaled to sum to 1 (Roy and Vetterli, 2007).
 
@@ -141,96 +95,11 @@ def effective_rank(features: Float[Values, "n d"]) -> Float[Array, ""]:
     return jnp.exp(jax.scipy.special.entr(shares).sum())
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class AlphaPrediction:
-    """How well a linear model reads alpha from z.
-
-    Attributes:
-      mse: test error of each component.
-      reference: test error of the constant predictor, the mean of the training alphas.
-      l2: weight chosen for each component on a validation split.
-    """
-
-    mse: Float[np.ndarray, " a"]
-    reference: Float[np.ndarray, " a"]
-    l2: Float[np.ndarray, " a"]
-
-
-def predict_alpha(
-    features: Float[Values, "n d"],
-    alpha: Float[Values, "n a"],
-    test_features: Float[Values, "t d"],
-    test_alpha: Float[Values, "t a"],
-    *,
-    grid: Sequence[float] = GRID,
-    validation_fraction: float = 0.1,
-    seed: int = 0,
-    method: str = "closed_form",
-) -> AlphaPrediction:
-    """Ridge regression of alpha on standardised features: a higher error, more invariance.
-
-    The objective is a sum over components, so that each takes its own l2 from one path of fits.
-    Features that vary in a few rows only are left out, see `_standardised`.
-
-    Args:
-      features: z of training samples, one random transformation each.
-      alpha: of that transformation.
-      test_features: z of test samples.
-      test_alpha: theirs.
-      grid: weights to choose from.
-      validation_fraction: of the training rows, held out to choose by.
-      seed: of that split.
-      method: `closed_form` or `lbfgs`.
-    """
-    train = checks.finite_rows(features, "features")
-    alpha = checks.finite_rows(alpha, "alpha", rows=len(train))
-    test = checks.finite_rows(test_features, "test features")
-    test_alpha = checks.finite_rows(test_alpha, "test alpha", rows=len(test))
-    fit, held_out = validation_indices(np.asarray(alpha), validation_fraction, seed=seed)
-    train, test = _standardised(train, test, len(held_out))
-    trial = regression_path(train[fit], alpha[fit], grid=grid, method=method)
-    best = np.argmin(_errors(trial, train[held_out], alpha[held_out]), axis=0)
-
-    final = regression_path(train, alpha, grid=grid, method=method)
-    constant = jnp.broadcast_to(alpha.mean(0, keepdims=True), test_alpha.shape)
-    return AlphaPrediction(
-        mse=_errors(final, test, test_alpha)[best, np.arange(len(best))],
-        reference=np.asarray(squared_error(constant, test_alpha)),
-        l2=np.array([probe.l2 for probe in final])[best],
-    )
-
-
-def _standardised(train: Array, test: Array, held_out: int) -> tuple[Array, Array]:
-    """Both with the training rows' mean 0 and variance 1, or 0 where that variance says nothing.
-
-    A unit that is active in one training row out of thousands has a tiny deviation, and a weight
-    that this row alone decides; a test row may be thousands of deviations away. A feature that
-    varies equally in k of n rows has a kurtosis of n/k, a normal one 3. Above the number of rows
-    held out, less than one of those is expected to vary, and none can warn of such a weight.
-
-    Args:
-      train: training features, `[n, d]`.
-      test: test features, `[t, d]`.
-      held_out: how many of the training rows choose l2.
-    """
-    mean, std = train.mean(0, keepdims=True), train.std(0, keepdims=True)
-    std = jnp.where(std > 0, std, 1)
-    train, test = (train - mean) / std, (test - mean) / std
-    kurtosis = jnp.mean(train**4, axis=0, keepdims=True)
-    rare = kurtosis > max(held_out, LEAST_KURTOSIS)
-    return jnp.where(rare, 0, train), jnp.where(rare, 0, test)
-
-
-def _errors(path: Sequence[Regressor], features: Array, targets: Array) -> np.ndarray:
-    """Squared error of each probe in each output."""
-    return np.stack([squared_error(probe.predict(features), targets) for probe in path])
-
-
 def _checked(features: Features) -> Float[Array, "b p d"]:
     features = jnp.asarray(features)
     if features.ndim != 3 or features.shape[1] < 2 or features.shape[0] < 1:
         raise ValueError(
-            "variances need features [images, alphas, d] with at least 2 alphas an image, got "
+            "variances need features [images, alphas, d] with at least 2 alphas per image, got "
             f"{features.shape}"
         )
     if not isinstance(features, jax.core.Tracer):

@@ -8,6 +8,7 @@ from jaxtyping import Array, Float, Int, Integer
 
 from invclr_jax.evaluation import checks
 from invclr_jax.evaluation.checks import Values
+from invclr_jax.objectives.features import unit_rows
 
 ROWS = 128
 """Test rows at a time: with 50,000 training rows their similarities take 25 MB."""
@@ -45,18 +46,13 @@ def knn_predict(
 
 @functools.partial(jax.jit, static_argnames=("num_classes", "k"))
 def _vote(train, labels, test, temperature, *, num_classes: int, k: int) -> Int[Array, " t"]:
-    train = _unit(train)
+    train = unit_rows(train)
 
     def predict(row):
-        similarity = jnp.matmul(train, _unit(row), precision="highest")
+        similarity = jnp.matmul(train, unit_rows(row), precision="highest")
         nearest, index = jax.lax.top_k(similarity, k)
         # Relative to the nearest: the same winner, and no overflow at low temperature.
         weight = jnp.exp((nearest - nearest[0]) / temperature)
         return jnp.argmax(jax.ops.segment_sum(weight, labels[index], num_classes))
 
     return jax.lax.map(predict, test, batch_size=min(ROWS, len(test)))
-
-
-def _unit(rows: Array) -> Array:
-    length = jnp.linalg.norm(rows, axis=-1, keepdims=True)
-    return rows / jnp.where(length > 0, length, 1)

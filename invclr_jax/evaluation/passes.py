@@ -18,7 +18,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 def given(
     encode: Partial, x: Array, alpha: Array, beta: Any, *, apply: Callable
 ) -> Float[Array, "n d"]:
-    """Features under one given transformation an input."""
+    """Features under one given transformation per input."""
     return encode(apply(x, alpha, beta))
 
 
@@ -76,7 +76,7 @@ def each(
     chunk: int,
     fix_beta: bool,
 ) -> tuple[Float[Array, "n m d"], Float[Array, "n m a"]]:
-    """Every feature by itself; with `fix_beta` all of an image's share one beta."""
+    """Every feature by itself; with `fix_beta` those of an image share one beta."""
     alpha_key, beta_key = jax.random.split(key) if fix_beta else (key, key)
 
     def encoded(first):

@@ -13,9 +13,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Integer
 
-from invclr_jax.evaluation import checks, lbfgs, ridge
+from invclr_jax.evaluation import checks
 from invclr_jax.evaluation.checks import Values
+from invclr_jax.evaluation.linear_solver import lbfgs, ridge
 from invclr_jax.evaluation.metrics import cross_entropy, squared_error
+
+MAX_ITERATIONS = 1000
+"""L-BFGS steps at most, unless asked for others."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -88,7 +92,7 @@ def fit_classifier(
     num_classes: int,
     l2: float,
     tolerance: float | None = None,
-    max_iterations: int = 1000,
+    max_iterations: int = MAX_ITERATIONS,
     init: Probe | None = None,
 ) -> Classifier:
     """Fits softmax regression by L-BFGS.
@@ -130,7 +134,7 @@ def fit_regressor(
     l2: float,
     method: str = "closed_form",
     tolerance: float | None = None,
-    max_iterations: int = 1000,
+    max_iterations: int = MAX_ITERATIONS,
     init: Probe | None = None,
 ) -> Regressor:
     """Fits ridge regression to several targets at once.

@@ -1,54 +1,56 @@
 """Everything the paper measures, by name: each protocol turns a context into named numbers.
 
 A metric's name says how it was made: `probe/lbfgs/untransformed/accuracy`,
-`probe/ridge/M=40/mse/m`, `knn/k=200/accuracy`.
+`probe/ridge/M=40/mse/m`, `knn/k=200/untransformed/accuracy`.
 """
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+import logging
+from collections.abc import Callable, Iterator, Sequence
 
-import ml_collections
 import numpy as np
 
-from invclr_jax.checkpoint import Encoder
 from invclr_jax.data import Dataset, fraction_indices
-from invclr_jax.evaluation import features, invariance, knn
-from invclr_jax.evaluation.context import (
-    ALPHA,
-    CONDITIONAL,
-    Context,
-    Metrics,
-    Settings,
-    labels_of,
+from invclr_jax.evaluation import invariance
+from invclr_jax.evaluation.alpha import predict_alpha
+from invclr_jax.evaluation.context import ALPHA, Context, Encoder, Metrics, labels_of
+from invclr_jax.evaluation.downstream import (
+    fit_probe,
+    knn_metrics,
+    probe_metrics,
+    selected_metrics,
 )
-from invclr_jax.evaluation.downstream import fit_probe, probe_metrics
 from invclr_jax.evaluation.ensemble import compare
+from invclr_jax.evaluation.outcomes import NotApplicableError, Outcome, attempt
 from invclr_jax.evaluation.results import Results
 from invclr_jax.evaluation.robustness import robustness
-
-
-class NotApplicableError(ValueError):
-    """A protocol that makes no sense for this data."""
+from invclr_jax.evaluation.settings import Settings
+from invclr_jax.objectives.features import unit_rows
 
 
 def untransformed(context: Context) -> Metrics:
-    """The probe on features of plain inputs, the usual protocol."""
+    """The probe on features of plain inputs, the usual protocol, and the selected probe."""
     if context.always_transformed:
         raise NotApplicableError(
             "this data has no untransformed version: every picture is drawn with some alpha; ask "
             "for the protocol average"
         )
     train, test = context.plain
-    return probe_metrics(fit_probe(context, train), context, test, "untransformed")
+    metrics = probe_metrics(fit_probe(context, train), context, test, "untransformed")
+    return metrics | selected_metrics(context, (train, test), "untransformed")
 
 
 def average(context: Context) -> Metrics:
-    """The probe on features averaged over M transformations, for each M (Fig. 5)."""
+    """The probe on features averaged over M transformations, for each M (Fig. 5).
+
+    For the largest M also the selected probe and kNN.
+    """
     metrics: Metrics = {}
     for m, (train, test) in context.averages.items():
         metrics |= probe_metrics(fit_probe(context, train), context, test, f"M={m}")
-    return metrics
+    largest = max(context.averages)
+    metrics |= selected_metrics(context, context.averages[largest], f"M={largest}")
+    return metrics | knn_metrics(context, context.averages[largest], f"M={largest}")
 
 
 def label_fraction(context: Context) -> Metrics:
@@ -65,25 +67,19 @@ def label_fraction(context: Context) -> Metrics:
 def conditional_variance(context: Context) -> Metrics:
     """V_cond (Eq. 6, by Eq. 7), V_total and their ratio (Fig. 2), on unit features.
 
-    beta is one draw an image and stays fixed while alpha varies.
+    beta is one draw per image and stays fixed while alpha varies.
     """
-    settings = context.settings
-    found = features.conditional_features(
-        context.encoder.encode_inputs,
-        context.transform,
-        context.test.images[: settings.num_images],
-        context.key(CONDITIONAL),
-        settings.num_alphas,
-        batch_size=settings.batch_size,
-    )
-    unit = invariance.unit(found)
+    found = context.conditional()
+    unit = unit_rows(found)
     variances = invariance.variances(unit)
+    pairs = (part.reshape(-1, part.shape[-1]) for part in (found[:, :-1], found[:, 1:]))
     return {
         "invariance/conditional_variance": float(variances.conditional),
         "invariance/total_variance": float(variances.total),
         "invariance/ratio": float(variances.ratio),
         "invariance/as_published": float(invariance.as_published(unit)),
         "invariance/effective_rank": float(invariance.effective_rank(unit[:, 0])),
+        "invariance/canonical_correlation": float(invariance.canonical_correlations(*pairs).mean()),
         "invariance/mean_norm": float(np.linalg.norm(found, axis=-1).mean()),
     }
 
@@ -96,11 +92,11 @@ def alpha(context: Context) -> Metrics:
     (train, train_alpha), (test, test_alpha) = context.with_alpha(ALPHA)
     metrics: Metrics = {}
     for name, method in (("ridge", "closed_form"), ("lbfgs", "lbfgs")):
-        found = invariance.predict_alpha(
+        predicted = predict_alpha(
             train, train_alpha, test, test_alpha, seed=context.settings.seed, method=method
         )
-        metrics |= _per_component(context, f"alpha/{name}/mse", found.mse)
-        metrics |= _per_component(context, "alpha/reference", found.reference)
+        metrics |= _per_component(context, f"alpha/{name}/mse", predicted.mse)
+        metrics |= _per_component(context, "alpha/reference", predicted.reference)
     return metrics
 
 
@@ -111,12 +107,16 @@ def _per_component(context: Context, name: str, values: np.ndarray) -> Metrics:
 
 
 def ensemble(context: Context) -> Metrics:
-    """Feature averaging beside averaging the probabilities of a probe on augmented features."""
+    """Feature averaging beside averaging the probabilities of a probe on augmented features.
+
+    At every M up to `settings.ensemble_samples`; at that number where all Ms are larger.
+    """
     if context.is_regression:
         raise NotApplicableError("ensembling averages class probabilities: this data has none")
-    nums = [m for m in context.settings.num_samples if m <= context.settings.ensemble_samples]
+    most = context.settings.ensemble_samples
+    nums = [m for m in context.settings.num_samples if m <= most] or [most]
     train, test = context.samples(max(nums))
-    found = compare(
+    comparisons = compare(
         train,
         labels_of(context.train),
         test,
@@ -126,28 +126,19 @@ def ensemble(context: Context) -> Metrics:
         nums=nums,
     )
     metrics: Metrics = {}
-    for m, scores in found.items():
-        for kind, score in scores._asdict().items():
+    for m, comparison in comparisons.items():
+        for kind, score in comparison._asdict().items():
             metrics[f"ensemble/{kind}/M={m}/accuracy"] = float(score.accuracy)
             metrics[f"ensemble/{kind}/M={m}/loss"] = float(score.loss)
     return metrics
 
 
 def nearest_neighbours(context: Context) -> Metrics:
-    """Weighted cosine kNN with k = 200 and temperature 0.1."""
+    """Weighted cosine kNN on the usual features."""
     if context.is_regression:
-        raise NotApplicableError("kNN votes for classes: this data has none")
-    name, (train, test) = context.standard
-    k = min(200, len(train))
-    predicted = knn.knn_predict(
-        train,
-        labels_of(context.train),
-        test,
-        num_classes=context.num_classes,
-        k=k,
-    )
-    accuracy = 100 * np.mean(np.asarray(predicted) == labels_of(context.test))
-    return {f"knn/k={k}/{name}/accuracy": float(accuracy)}
+        raise NotApplicableError("nearest neighbours vote for classes: this data has none")
+    name, features = context.standard
+    return knn_metrics(context, features, name)
 
 
 PROTOCOLS: dict[str, Callable[[Context], Metrics]] = {
@@ -162,54 +153,108 @@ PROTOCOLS: dict[str, Callable[[Context], Metrics]] = {
 }
 
 
-def parse(names: list[str]) -> list[str]:
-    """Checks protocol names; `all` stands for every one of them."""
-    if names == ["all"]:
+# Running them ----------------------------------------------------------------------------------
+
+
+def parse(names: str | Sequence[str]) -> list[str]:
+    """Checks protocol names; `all` stands for every one of them.
+
+    Args:
+      names: a list, or one string with commas.
+    """
+    listed = names.split(",") if isinstance(names, str) else list(names)
+    if listed == ["all"]:
         return list(PROTOCOLS)
-    unknown = [name for name in names if name not in PROTOCOLS]
-    if unknown or not names:
+    unknown = [name for name in listed if name not in PROTOCOLS]
+    if unknown or not listed:
         raise ValueError(
             f"no protocol {', '.join(map(repr, unknown)) or 'was named'}: "
             f"use all, or some of {', '.join(PROTOCOLS)}"
         )
-    return names
+    return listed
 
 
-def periodic(config: ml_collections.ConfigDict) -> Callable[[Encoder, Dataset], Metrics]:
-    """What `config.eval` asks for, as the function that the training loop calls."""
-    names = parse(config.eval.protocol.split(","))
-    settings = Settings(
-        seed=config.seed,
-        num_samples=(config.eval.num_samples,),
-        num_images=min(200, config.eval.limit),
-        num_alphas=20,
-        limit=config.eval.limit,
-    )
-
-    def run(encoder: Encoder, dataset: Dataset) -> Metrics:
-        context = Context(encoder, dataset, settings)
-        return {k: v for name in names for k, v in PROTOCOLS[name](context).items()}
-
-    return run
-
-
-def evaluate(
-    context: Context, names: list[str], results: Results, options: Mapping[str, Any]
-) -> Iterator[tuple[str, Metrics | str]]:
-    """Runs protocols one by one, from the result file where they are in it already.
+def run(
+    context: Context, names: Sequence[str], results: Results | None = None
+) -> Iterator[tuple[str, Outcome]]:
+    """Runs protocols one by one; one that fails does not stop the rest.
 
     Args:
       context: what to evaluate.
       names: the protocols, see `parse`.
-      results: the file.
-      options: the settings, kept in the file beside the metrics.
+      results: a file that is asked first and keeps what is measured.
 
     Yields:
-      A protocol's name and its metrics, or a sentence if it makes no sense for this data.
+      A protocol's name and what came of it.
     """
     for name in names:
-        try:
-            compute = functools.partial(PROTOCOLS[name], context)
-            yield name, results.get_or_compute(name, options, compute)
-        except NotApplicableError as reason:
-            yield name, f"  not applicable: {reason}"
+        compute = functools.partial(PROTOCOLS[name], context)
+        if results is None:
+            yield name, attempt(compute)
+        else:
+            yield name, results.get_or_attempt(name, context.fingerprint, compute)
+
+
+def evaluate(
+    encoder: Encoder,
+    dataset: Dataset,
+    protocols: str | Sequence[str] = "all",
+    *,
+    settings: Settings | None = None,
+    progress: bool = False,
+) -> Metrics:
+    """Measures an encoder on a data set.
+
+    Args:
+      encoder: what `load_encoder` returns, or any object with a `transform` and `encode_inputs`.
+      dataset: with a test split.
+      protocols: names, or `all`; those that do not apply to the data are left out with a warning.
+      settings: how; None for the paper's.
+      progress: show a progress bar for every pass over the data, on a terminal.
+
+    Returns:
+      Metrics of all protocols by name.
+    """
+    context = Context(encoder, dataset, settings or Settings(), progress=progress)
+    metrics: Metrics = {}
+    for name, outcome in run(context, parse(protocols)):
+        if outcome.error is not None:
+            raise outcome.error
+        _log_reason(name, outcome)
+        metrics |= outcome.metrics
+    return metrics
+
+
+def periodic(
+    protocols: str | Sequence[str], *, seed: int = 0, num_samples: int = 1, limit: int | None = None
+) -> Callable[[Encoder, Dataset], Metrics]:
+    """A small evaluation for use while training; a protocol that fails is logged and left out.
+
+    Args:
+      protocols: names, or `all`.
+      seed: of the evaluation's randomness.
+      num_samples: M of feature averaging.
+      limit: size of the samples of training and test rows; None for all.
+
+    Returns:
+      (encoder, data set) -> metrics.
+    """
+    names = parse(protocols)
+    images = 200 if limit is None else min(200, limit)
+    settings = Settings(
+        seed=seed, num_samples=(num_samples,), num_images=images, num_alphas=20, limit=limit
+    )
+
+    def measure(encoder: Encoder, dataset: Dataset) -> Metrics:
+        metrics: Metrics = {}
+        for name, outcome in run(Context(encoder, dataset, settings), names):
+            _log_reason(name, outcome)
+            metrics |= outcome.metrics
+        return metrics
+
+    return measure
+
+
+def _log_reason(name: str, outcome: Outcome) -> None:
+    if outcome.reason:
+        logging.getLogger(__name__).warning("%s: %s: %s", name, outcome.status, outcome.reason)

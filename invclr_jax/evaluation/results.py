@@ -1,17 +1,20 @@
-"""One JSON file of results a run: what was measured, how, and by which code."""
+"""One JSON file of results for each run: what was measured, how, and by which code."""
 
 import functools
 import json
-import os
 import pathlib
 import subprocess
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
-import ml_collections
 
 import invclr_jax
+from invclr_jax.evaluation.outcomes import Metrics, Outcome, attempt
+from invclr_jax.files import write_atomically
+
+PROTOCOL_VERSION = 2
+"""Raise it when a protocol changes what it measures: older results are then computed again."""
 
 
 @functools.cache  # a long process keeps running the code that it started with
@@ -20,16 +23,17 @@ def code_version() -> str:
     root = pathlib.Path(invclr_jax.__file__).resolve().parents[1]
     command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--exclude=*"]
     try:
-        found = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
+        described = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
     except (OSError, subprocess.SubprocessError):
         return invclr_jax.__version__
-    return f"{invclr_jax.__version__}+{found.stdout.strip()}"
+    return f"{invclr_jax.__version__}+{described.stdout.strip()}"
 
 
 class Results:
     """The results of one checkpoint under one seed, kept in a JSON file.
 
-    A protocol that is in the file with the same options is not computed again.
+    A protocol that is in the file is not computed again if its data, settings, weights, transform
+    and `PROTOCOL_VERSION` are the same.
 
     Args:
       path: the file; made when the first result comes, replaced as a whole each time.
@@ -38,16 +42,14 @@ class Results:
       seed: of the evaluation's own randomness.
     """
 
-    def __init__(
-        self, path: pathlib.Path, *, config: ml_collections.ConfigDict, step: int, seed: int
-    ):
+    def __init__(self, path: pathlib.Path, *, config: Mapping[str, Any], step: int, seed: int):
         self._path = path
-        self._record = {
+        self._record: dict[str, Any] = {
             "step": step,
             "seed": seed,
             "code_version": code_version(),
             "jax_version": jax.__version__,
-            "config": config.to_dict(),
+            "config": config,
             "protocols": {},
         }
         if path.exists():
@@ -63,27 +65,29 @@ class Results:
             ) from None
         return record
 
-    def get_or_compute(
-        self,
-        protocol: str,
-        options: Mapping[str, Any],
-        compute: Callable[[], Mapping[str, float]],
-    ) -> dict[str, float]:
-        """The metrics of a protocol; computed and stored if they are not there yet."""
-        options = json.loads(json.dumps(options))
-        known = self._record["protocols"].get(protocol)
-        if known is None or known["options"] != options:
-            metrics = {name: float(value) for name, value in compute().items()}
-            known = {"options": options, "code_version": code_version(), "metrics": metrics}
-            self._record["protocols"][protocol] = known
-            self._write()
-        return known["metrics"]
+    def get_or_attempt(
+        self, protocol: str, fingerprint: Mapping[str, Any] | None, compute: Callable[[], Metrics]
+    ) -> Outcome:
+        """The metrics of a protocol; computed and stored if they are not there yet.
 
-    def _write(self) -> None:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = self._path.with_suffix(".tmp")
-        temporary.write_text(json.dumps(self._record, indent=1, sort_keys=True) + "\n")
-        os.replace(temporary, self._path)
+        Args:
+          protocol: its name.
+          fingerprint: what the metrics depend on; None if unknown, then they are always computed.
+          compute: makes them.
+        """
+        options = json.loads(json.dumps({"version": PROTOCOL_VERSION, **(fingerprint or {})}))
+        known = self._record["protocols"].get(protocol)
+        if fingerprint is not None and known is not None and known["options"] == options:
+            return Outcome("from the file", known["metrics"])
+        outcome = attempt(lambda: {name: float(value) for name, value in compute().items()})
+        if outcome.status == "measured":
+            self._record["protocols"][protocol] = {
+                "options": options,
+                "code_version": code_version(),
+                "metrics": outcome.metrics,
+            }
+            write_atomically(self._path, json.dumps(self._record, indent=1, sort_keys=True) + "\n")
+        return outcome
 
 
 def _check_protocols(protocols: Any) -> None:
@@ -92,9 +96,3 @@ def _check_protocols(protocols: Any) -> None:
         values = dict.values(known["metrics"])
         if not isinstance(known["options"], dict) or not all(type(v) is float for v in values):
             raise TypeError(f"{name} is without options or metrics")
-
-
-def table(metrics: Mapping[str, float]) -> str:
-    """Metrics as aligned lines."""
-    width = max(map(len, metrics), default=0)
-    return "\n".join(f"  {name:<{width}}  {value:.6g}" for name, value in metrics.items())

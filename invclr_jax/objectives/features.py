@@ -15,14 +15,14 @@ Scalar = Float[Array | np.ndarray, ""] | float | int
 """A number, traced or not."""
 
 
-def unit_rows(rows: Float[Array | np.ndarray, "n d"]) -> Float[Array, "n d"]:
+def unit_rows(rows: Float[Array | np.ndarray, "*n d"]) -> Float[Array, "*n d"]:
     """Divides every row by its length; a zero row stays zero, and so does its gradient.
 
     Args:
-      rows: `[n, d]`; computed in float32 at least.
+      rows: `[..., d]`; computed in float32 at least.
 
     Returns:
-      Rows of length 1, `[n, d]`.
+      Rows of length 1, `[..., d]`.
     """
     rows = _at_least_float32(rows)
     return _divide(rows, jnp.sum(rows**2, axis=-1, keepdims=True))

@@ -56,6 +56,15 @@ def test_floats_are_rounded_to_the_levels_of_uint8(tmp_path):
     np.testing.assert_array_equal(dataset.train.images, images)
 
 
+@pytest.mark.parametrize("channels", [1, 2, 5])
+def test_arrays_of_any_number_of_channels(tmp_path, channels):
+    images = RNG.integers(0, 256, (4, 6, 7, channels), dtype=np.uint8)
+    dataset = data.load("arrays", path=save(tmp_path, train_images=images))
+    np.testing.assert_array_equal(dataset.train.images, images)
+    np.testing.assert_allclose(dataset.mean, images.mean((0, 1, 2)) / 255, rtol=1e-12)
+    np.testing.assert_allclose(dataset.std, images.std((0, 1, 2)) / 255, rtol=1e-12)
+
+
 def test_constant_channels_can_be_divided_by():
     mean, std = channel_statistics(np.full((2, 3, 3, 3), 51, np.uint8))
     np.testing.assert_allclose(mean, 0.2, rtol=1e-12)
@@ -76,7 +85,7 @@ FOUR = np.zeros((4, 8, 8, 3), np.uint8)
         ({"train_images": FOUR + 1.5}, r"from 1\.5 to 1\.5, outside \[0, 1\]"),
         ({"train_images": FOUR - 0.5}, r"outside \[0, 1\]"),
         ({"train_images": FOUR * np.nan}, r"outside \[0, 1\]"),
-        ({"train_images": FOUR, "train_labels": np.arange(3)}, "4 whole numbers are due"),
+        ({"train_images": FOUR, "train_labels": np.arange(3)}, "expected 4 integers"),
         ({"train_images": FOUR, "train_labels": np.arange(4.0)}, "dtype float64"),
         ({"train_images": FOUR, "train_labels": np.arange(4)[:, None]}, r"shape \(4, 1\)"),
         ({"train_images": FOUR, "train_labels": np.arange(4) - 1}, "number the classes from 0"),
@@ -119,7 +128,7 @@ def test_files_that_are_no_npz(tmp_path):
     for path in (cut, text, single, tmp_path / "hello.npz"):
         with pytest.raises(ValueError, match=f"{path.name}.*cannot be read"):
             data.load("arrays", path=path)
-    with pytest.raises(ValueError, match=r"is a folder where an \.npz file is due"):
+    with pytest.raises(ValueError, match=r"is a folder, expected an \.npz file"):
         data.load("arrays", path=tmp_path)
 
 
@@ -177,14 +186,36 @@ def test_orientation_and_transparency(tmp_path):
     np.testing.assert_array_equal(clear[0, 0], (255, 0, 0))
 
 
-def test_a_text_file_among_the_pictures_is_named(tmp_path):
+def test_other_files_are_skipped_and_counted(tmp_path, caplog):
     draw(tmp_path / "a" / "1.png", (1, 2, 3))
-    (tmp_path / "a" / "notes.txt").write_text("hello")
-    with pytest.raises(ValueError, match=r"notes\.txt is not a picture"):
+    draw(tmp_path / "a" / "more" / "2.png", (4, 5, 6))
+    for stray in ("a/notes.txt", "a/more/Thumbs.db", "readme.md", "a/.hidden/3.txt"):
+        (tmp_path / stray).parent.mkdir(exist_ok=True)
+        (tmp_path / stray).write_text("hello")
+    dataset = data.load("folder", path=tmp_path)
+    assert dataset.train.images[:, 0, 0].tolist() == [[1, 2, 3], [4, 5, 6]]
+    (line,) = caplog.messages
+    assert "skipped 3 files" in line
+    assert "readme.md" in line
+
+
+def test_a_picture_without_a_class_is_refused(tmp_path):
+    draw(tmp_path / "a" / "1.png", (1, 2, 3))
+    draw(tmp_path / "2.png", (1, 2, 3))
+    with pytest.raises(ValueError, match=r"2\.png lies beside the class folders"):
         data.load("folder", path=tmp_path)
-    (tmp_path / "a" / "notes.txt").rename(tmp_path / "notes.txt")
-    with pytest.raises(ValueError, match=r"notes\.txt lies beside the class folders"):
-        data.load("folder", path=tmp_path)
+
+
+def test_pictures_of_any_number_of_channels(tmp_path):
+    draw(tmp_path / "a" / "1.png", (255, 0, 0, 100), mode="RGBA")
+    grey = data.load("folder", path=tmp_path, channels=1, size=4)
+    assert grey.train.images.shape == (1, 4, 4, 1)
+    assert grey.train.images[0, 0, 0, 0] == 76  # .299 · 255
+    assert len(grey.mean) == len(grey.std) == 1
+    clear = data.load("folder", path=tmp_path, channels=4)
+    assert clear.train.images[0, 0, 0].tolist() == [255, 0, 0, 100]
+    with pytest.raises(ValueError, match="5 channels cannot be read"):
+        data.load("folder", path=tmp_path, channels=5)
 
 
 def test_bad_pictures_are_named(tmp_path):
@@ -218,7 +249,7 @@ def test_classes_only_the_test_folder_has_are_refused(tmp_path):
 
 def test_a_file_where_a_folder_is_due(tmp_path):
     path = save(tmp_path, train_images=FOUR)
-    with pytest.raises(NotADirectoryError, match=r"own\.npz .*is a file where a folder"):
+    with pytest.raises(NotADirectoryError, match=r"own\.npz is a file, expected a folder"):
         data.load("folder", path=path)
     with pytest.raises(ValueError, match="picture size 0"):
         data.load("folder", path=tmp_path, size=0)
@@ -230,17 +261,30 @@ def test_a_file_where_a_folder_is_due(tmp_path):
 @pytest.mark.parametrize("name", ["arrays", "folder"])
 @pytest.mark.parametrize("path", [None, "", "/nowhere/at/all"])
 def test_missing_own_data_names_path_and_key(name, path):
-    with pytest.raises(FileNotFoundError, match=f"config.data.path is {path}.*data.name={name}"):
+    with pytest.raises(FileNotFoundError, match=f"the path {path} .* does not exist.*{name}"):
         data.load(name, path=path)
 
 
 def test_unknown_names_and_options_are_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"'cifar' *: use one of cifar10, cifar100, arrays"):
+    with pytest.raises(ValueError, match=r"'cifar': use one of cifar10, cifar100, arrays"):
         data.load("cifar")
-    with pytest.raises(ValueError, match=r"no option 'sise': its options are size"):
+    with pytest.raises(ValueError, match=r"no option 'sise': its options are size, channels"):
         data.load("folder", path=tmp_path, sise=3)
     assert data.options_of("cifar10") == ("verify", "download")
     assert data.options_of("spirograph") == ("seed", "num_train", "num_test")
+
+
+def test_a_loader_of_ones_own():
+    def mine(*, path=None, number=2):
+        images = pictures(number)
+        return data.Dataset(f"mine at {path}", data.Split(images), None)
+
+    assert len(data.load(mine).train) == 2
+    dataset = data.load(mine, path="here", number=3)
+    assert (dataset.name, len(dataset.train)) == ("mine at here", 3)
+    assert data.options_of(mine) == ("number",)
+    with pytest.raises(ValueError, match="returned a list: it must return"):
+        data.load(lambda: [1, 2])
 
 
 def test_splits_check_themselves(no_shape_checks):

@@ -111,7 +111,7 @@ def test_shapes_must_match_the_bytes(shape):
 
 
 def test_only_dictionaries():
-    with pytest.raises(ValueError, match="holds a list where a dictionary is due"):
+    with pytest.raises(ValueError, match="holds a list, expected a dictionary"):
         safe_pickle.loads(pickle.dumps([1]), "x")
 
 

@@ -73,3 +73,55 @@ def test_bad_fractions_are_refused():
             data.validation_indices(LABELS, fraction)
     with pytest.raises(ValueError, match="cannot be cut in two"):
         data.validation_indices(LABELS[:1], 0.5)
+
+
+# ---- samples ----
+
+
+def rows_of(split, size, seed=0):
+    """Which rows a sample takes: pictures hold their number."""
+    return data.sample(split, size, seed=seed).images[:, 0, 0, 0].tolist()
+
+
+def numbered(labels):
+    images = np.arange(len(labels), dtype=np.uint8)[:, None, None, None]
+    return data.Split(images, np.asarray(labels, np.int32))
+
+
+def test_a_sample_of_sorted_classes_has_every_class_in_proportion():
+    split = numbered(np.repeat(np.arange(4), [20, 40, 80, 4]))
+    taken = data.sample(split, 36)
+    assert np.bincount(taken.labels).tolist() == [5, 10, 20, 1]
+    assert np.bincount(data.sample(split, 4).labels).tolist() == [1, 1, 1, 1]
+    assert len(np.unique(data.sample(split, 3).labels)) == 3
+    np.testing.assert_array_equal(split.labels[taken.images[:, 0, 0, 0]], taken.labels)
+
+
+def test_samples_keep_the_order_and_grow():
+    split = numbered(LABELS)
+    for size in range(1, len(LABELS) + 5):
+        rows = rows_of(split, size)
+        assert len(rows) == min(size, len(LABELS))
+        assert rows == sorted(rows)
+        assert size == 1 or set(rows_of(split, size - 1)) <= set(rows)
+    assert data.sample(split, len(LABELS)) is split
+    assert data.sample(split, None) is split
+
+
+def test_every_row_is_equally_likely_to_be_sampled():
+    split = numbered(np.repeat(np.arange(2), 10))
+    taken = np.concatenate([rows_of(split, 6, seed) for seed in range(1000)])
+    counts = np.bincount(taken, minlength=20)
+    assert abs(counts - 300).max() < 5 * np.sqrt(1000 * 0.3 * 0.7)
+    # One row alone: each class as often as the other.
+    assert abs(sum(rows_of(split, 1, seed)[0] >= 10 for seed in range(400)) - 200) < 50
+
+
+def test_samples_without_classes():
+    factors = np.arange(40, dtype=np.float32).reshape(10, 4)
+    taken = data.sample(data.Split(factors, factors), 4, seed=1)
+    np.testing.assert_array_equal(taken.images, taken.labels)
+    assert not np.array_equal(taken.images, factors[:4])
+    assert data.sample(data.Split(factors), 4, seed=1).labels is None
+    with pytest.raises(ValueError, match="sample of 0 rows is empty"):
+        data.sample(data.Split(factors), 0)

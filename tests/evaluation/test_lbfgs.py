@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from invclr_jax.evaluation import lbfgs, preconditioner, probes
-from invclr_jax.evaluation.line_search import ENOUGH, search
+from invclr_jax.evaluation import probes
+from invclr_jax.evaluation.linear_solver import lbfgs, preconditioner
+from invclr_jax.evaluation.linear_solver.line_search import ENOUGH, search
 from tests.evaluation.test_probes import softmax_objective
 
 FUNCTIONS = {

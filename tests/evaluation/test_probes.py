@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression, Ridge
 
-from invclr_jax.evaluation import lbfgs, probes
+from invclr_jax.evaluation import probes
+from invclr_jax.evaluation.linear_solver import lbfgs
 from invclr_jax.evaluation.metrics import accuracy, cross_entropy, squared_error
 from tests.reference import relative_error
 

@@ -4,9 +4,9 @@ import json
 
 import numpy as np
 
-from experiments.runner import PICTURES, evaluation_options, record_path, settings_of
+from experiments.runner import PROTOCOLS, evaluation_options, record_path, settings_of
 from experiments.runs import Run
-from invclr_jax.evaluation.robustness import STRENGTHS
+from invclr_jax.transforms.image import STRENGTHS
 
 TASKS = ("m", "b", "sigma", "f_r", "total")
 NUISANCES = {"spirograph": ("h", "f_g", "f_b", "b_r", "b_g", "b_b")}
@@ -22,7 +22,8 @@ def metric_names(dataset, settings, k=200):
     """Every metric of a finished run, by the conventions of `invclr_jax.evaluation.protocols`."""
     regression = dataset == "spirograph"
     variances = ("conditional_variance", "total_variance", "ratio", "as_published")
-    names = {f"invariance/{v}" for v in (*variances, "effective_rank", "mean_norm")}
+    more = ("effective_rank", "canonical_correlation", "mean_norm")
+    names = {f"invariance/{v}" for v in (*variances, *more)}
     for component in ("mean", *(NUISANCES["spirograph"] if regression else COLOUR)):
         names |= {f"alpha/{how}/mse/{component}" for how in ("ridge", "lbfgs")}
         names.add(f"alpha/reference/{component}")
@@ -42,8 +43,10 @@ def metric_names(dataset, settings, k=200):
         for m in sizes
         for score in ("accuracy", "loss")
     }
-    assert "knn" in PICTURES
-    return names | {f"knn/k={k}/untransformed/accuracy"}
+    largest = f"M={max(settings.num_samples)}"
+    names |= {f"probe/selected/{f}/{s}" for f in (plain, largest) for s in (*scores, "l2")}
+    assert "knn" in PROTOCOLS["pictures"]
+    return names | {f"knn/k={k}/{f}/accuracy" for f in (plain, largest)}
 
 
 def record(run, seed):

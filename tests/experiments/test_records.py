@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
+from experiments import tables
 from experiments.records import Records, Stat, load, summarise
 from experiments.tables import Column, Table, metric_table
 
@@ -105,3 +106,20 @@ def test_tables_hold_only_runs_that_were_made():
     stored = table.to_json()["rows"][0][2]
     assert stored == {"mean": 1.5, "error": 0.5, "seeds": 2}
     assert metric_table(found, "cifar10", names, [Column("A", "a")], "title") == []
+
+
+def test_accuracies_have_a_binomial_error_by_the_test_rows_of_a_record():
+    rows = [
+        {"dataset": "cifar10", "name": "none", "seed": seed, "metrics": {"a": mean, "b": 0.5}}
+        | {"evaluation": {"rows": [None, 400]}}
+        for seed, mean in enumerate((40.0, 60.0))
+    ]
+    columns = [tables.Accuracy("accuracy", "a"), tables.Column("ratio", "b", "low")]
+    (table,) = tables.metric_table(Records(rows, "cpu"), "cifar10", ["none"], columns, "title")
+    ((text, _, error, other),) = table.extra
+    assert "400 test rows" in text
+    assert error == "± 2.5"  # 100 · sqrt(.5 · .5 / 400)
+    assert other == "–"
+    assert table.best[2:] == ["high", "low"]
+    whole = rows[0] | {"evaluation": {"rows": [None, None]}}
+    assert tables.num_test_rows(whole) == 10_000

@@ -5,11 +5,12 @@ import json
 
 import pytest
 
-from experiments import batch, sections
+from experiments import batch
 from experiments.experiment import write
 from experiments.figures import EXPERIMENTS
 from experiments.plots import compose
 from experiments.records import Records, load
+from experiments.report import sections
 from experiments.runs import SCALES
 from tests.experiments.synthetic import write_records
 

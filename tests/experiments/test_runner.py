@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from experiments import batch, runner, runs
-from invclr_jax.evaluation.context import Settings
+from invclr_jax.evaluation.settings import Settings
 from tests.experiments.synthetic import metric_names
 from tests.tiny_run import tiny_config, tiny_images
 
@@ -31,7 +31,7 @@ def small(name):
 @pytest.fixture
 def tiny(monkeypatch, tmp_path):
     """Makes the scale cpu tiny; returns the places."""
-    kinds = {"spirograph": SMALL, "pictures": SMALL}
+    kinds = {"factors": SMALL, "pictures": SMALL}
     monkeypatch.setitem(
         runs.BASES, "cpu", {name: small(name) for name in ("spirograph", "cifar10")}
     )
@@ -42,7 +42,7 @@ def tiny(monkeypatch, tmp_path):
 
 
 def test_a_run_is_trained_evaluated_and_recorded_once(tiny, monkeypatch):
-    monkeypatch.setattr(runner, "SPIROGRAPH", ("invariance",))  # the others compile for long
+    monkeypatch.setitem(runner.PROTOCOLS, "factors", ("invariance",))  # the others compile for long
     run = runs.Run("cpu", "spirograph", "none")
     record = runner.ensure(run, 1, tiny.workdir, tiny.results)
     assert set(record["metrics"]) < metric_names("spirograph", SMALL)

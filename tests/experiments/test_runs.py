@@ -8,6 +8,7 @@ from experiments.plan import describe, estimate, forward_flops, penalty_ratio
 from experiments.records import Records
 from experiments.runs import BASES, COMPARED, SCALES, WORDS, Run, changes, num_steps, parse
 from invclr_jax import config as configuration
+from invclr_jax.objectives.penalty import PAIR_LOSSES
 from tests.experiments.synthetic import record
 
 MAY_DIFFER = ("seed", "penalty", "transform.normalise", "eval", "data.path")
@@ -21,6 +22,19 @@ def test_names_say_what_they_change():
         "penalty.feature": "relative",
         "penalty.weight": 0.1,
     }
+    assert changes("finite-canonical-views-ridge0.1-batch128-1") == {
+        "penalty.estimator": "finite",
+        "penalty.feature": "canonical",
+        "penalty.pair": "views",
+        "penalty.ridge": 0.1,
+        "batch_size": 128,
+        "penalty.weight": 1.0,
+    }
+    assert changes("unit-canonical1-0.01") == {
+        "penalty.feature": "unit",
+        "penalty.canonical": 1.0,
+        "penalty.weight": 0.01,
+    }
 
 
 @pytest.mark.parametrize(
@@ -31,6 +45,8 @@ def test_names_say_what_they_change():
         ("unit-centred-0.1", "twice"),
         ("units-0.1", "'units'"),
         ("none-0.1", "twice"),
+        ("batchx-none", "'batchx'"),
+        ("ridge-0.1", "'ridge'"),
     ],
 )
 def test_nonsense_names_are_refused(name, words):
@@ -119,5 +135,6 @@ def test_the_plan_prefers_measured_times():
 def test_every_word_of_a_name_is_known_to_the_configuration():
     for word, (key, value) in WORDS.items():
         name = word if word == "none" else f"{word}-0.1"
+        name = f"finite-{name}" if word in PAIR_LOSSES else name
         flat = configuration.flatten(Run("cpu", "spirograph", name).config(seed=0))
         assert flat[key] == value, word

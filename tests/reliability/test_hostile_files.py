@@ -13,10 +13,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from invclr_jax import config as configuration
 from invclr_jax import data
-from invclr_jax.evaluation.results import Results
-from invclr_jax.training.logging import METRICS, Log
+from invclr_jax.evaluation.results import PROTOCOL_VERSION, Results
+from invclr_jax.training.writers import METRICS, JsonLines
 
 quick = settings(deadline=None, max_examples=150)
 
@@ -115,7 +114,11 @@ JSON = st.recursive(
     ),
     max_leaves=12,
 )
-GOOD = {"protocols": {"knn": {"options": {"a": 1}, "metrics": {"knn/accuracy": 0.5}}}}
+GOOD = {
+    "protocols": {
+        "knn": {"options": {"version": PROTOCOL_VERSION, "a": 1}, "metrics": {"knn/accuracy": 0.5}}
+    }
+}
 
 
 @st.composite
@@ -142,17 +145,17 @@ def test_any_result_file_is_used_or_refused(raw):
         path = pathlib.Path(folder) / "results.json"
         path.write_bytes(raw)
         with contextlib.suppress(ValueError):
-            config = configuration.default_config()
-            stored = Results(path, config=config, step=1, seed=0)
-            metrics = stored.get_or_compute("knn", {"a": 1}, lambda: {"knn/accuracy": 1})
-            assert all(type(value) is float for value in metrics.values())
+            stored = Results(path, config={}, step=1, seed=0)
+            outcome = stored.get_or_attempt("knn", {"a": 1}, lambda: {"knn/accuracy": 1})
+            assert all(type(value) is float for value in outcome.metrics.values())
 
 
 def test_a_good_result_file_is_used(tmp_path):
     path = tmp_path / "results.json"
     path.write_text(json.dumps(GOOD))
-    stored = Results(path, config=configuration.default_config(), step=1, seed=0)
-    assert stored.get_or_compute("knn", {"a": 1}, dict) == {"knn/accuracy": 0.5}
+    stored = Results(path, config={}, step=1, seed=0)
+    outcome = stored.get_or_attempt("knn", {"a": 1}, dict)
+    assert (outcome.status, outcome.metrics) == ("from the file", {"knn/accuracy": 0.5})
 
 
 @quick
@@ -161,7 +164,7 @@ def test_any_metrics_file_can_be_gone_on_with(raw, line):
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / METRICS
         path.write_bytes(raw + b"\n" + json.dumps(line).encode() + b'\n{"step": 2}\n{"step": 4}')
-        log = Log(folder, total_steps=9, steps_per_epoch=3, start_step=3, tensorboard=False)
+        log = JsonLines(path, start_step=3)
         log.write(5, {"loss": 1.0})
         log.close()
         steps = [json.loads(line).get("step") for line in path.read_text().splitlines()]

@@ -7,7 +7,7 @@ import pathlib
 
 from absl import flags
 
-from experiments.sections import build
+from experiments.report.sections import build
 from invclr_jax import cli
 
 _RESULTS = flags.DEFINE_string("results", "experiments/results", "Folder of the records.")

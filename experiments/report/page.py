@@ -3,14 +3,14 @@
 import base64
 import html
 import math
-import os
 import pathlib
 from collections.abc import Mapping, Sequence
 
 from matplotlib.figure import Figure
 
 from experiments.plots import png
-from experiments.style import STYLE
+from experiments.report.style import STYLE
+from invclr_jax.files import write_atomically
 
 Cell = str | tuple[str, bool]
 """Text, or text and whether it is its column's best."""
@@ -109,8 +109,7 @@ class Page:
         self._parts.append(image)
 
     def write(self, path: pathlib.Path) -> None:
-        """Writes the page under a temporary name and renames it."""
-        path.parent.mkdir(parents=True, exist_ok=True)
+        """Writes the page."""
         links = "".join(f'<a href="#{at}">{html.escape(to)}</a>' for at, to in self._contents)
         page = (
             '<!doctype html><html lang="en"><head><meta charset="utf-8">'
@@ -121,9 +120,7 @@ class Page:
             + "\n".join(self._parts)
             + "</main></body></html>\n"
         )
-        temporary = path.with_suffix(".tmp")
-        temporary.write_text(page)
-        os.replace(temporary, path)
+        write_atomically(path, page)
 
 
 def _row(cells: Sequence[Cell], factors: Sequence[float | None]) -> str:

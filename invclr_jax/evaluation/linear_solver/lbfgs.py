@@ -23,9 +23,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from invclr_jax.evaluation import preconditioner
-from invclr_jax.evaluation.line_search import search
-from invclr_jax.evaluation.preconditioner import Preconditioner
+from invclr_jax.evaluation.linear_solver import preconditioner
+from invclr_jax.evaluation.linear_solver.line_search import search
+from invclr_jax.evaluation.linear_solver.preconditioner import Preconditioner
 
 REFRESH = 8
 """Steps between two looks at the curvature; scores are added up in between."""

@@ -5,11 +5,12 @@ python -m experiments.report --results=experiments/results --out=report.html
 
 import pathlib
 
-from experiments import pictures, records
+from experiments import records
 from experiments.experiment import Experiment
 from experiments.figures import EXPERIMENTS
-from experiments.page import Page
 from experiments.plots import compose, label
+from experiments.report import pictures
+from experiments.report.page import Page
 from experiments.runs import SCALES, parse
 from experiments.tables import Table
 

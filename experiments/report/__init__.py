@@ -1,0 +1,1 @@
+"""One page with every result: `python -m experiments.report`."""

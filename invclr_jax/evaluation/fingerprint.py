@@ -1,0 +1,35 @@
+"""Checksums of what a result depends on, so that a stored one is used for nothing else."""
+
+import hashlib
+from collections.abc import Callable, Iterable
+
+import jax
+import numpy as np
+
+from invclr_jax.data import Dataset, Split
+
+
+def of_data(dataset: Dataset, train: Split, test: Split) -> str:
+    """Of the rows that are used, their shapes and types, and the names of data and labels."""
+    names = f"{dataset.name} {dataset.num_classes} {dataset.label_names}"
+    return _digest(names, (train.images, train.labels, test.images, test.labels))
+
+
+def of_encoder(encode: Callable) -> str | None:
+    """Of the weights that are bound to an encoder; None where it does not show them."""
+    leaves = jax.tree.leaves(encode)
+    if not leaves or not all(isinstance(leaf, jax.Array | np.ndarray) for leaf in leaves):
+        return None
+    return _digest(str(jax.tree.structure(leaves)), leaves)
+
+
+def _digest(text: str, arrays: Iterable[jax.Array | np.ndarray | None]) -> str:
+    digest = hashlib.sha256(text.encode())
+    for array in arrays:
+        if array is None:
+            digest.update(b"none")
+            continue
+        values = np.ascontiguousarray(array)
+        digest.update(f"{values.dtype} {values.shape}".encode())
+        digest.update(values.reshape(-1).view(np.uint8).data)
+    return digest.hexdigest()[:16]

@@ -1,0 +1,27 @@
+"""A progress bar for every pass over data."""
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+Progress = Callable[[int], Any]
+"""Called after each batch with the number of rows in it: `tqdm(total=n).update` is one."""
+
+
+@contextlib.contextmanager
+def bar(title: str, num_rows: int, *, shown: bool = True) -> Iterator[Progress | None]:
+    """A bar with the time that is left, on a terminal; None elsewhere.
+
+    Args:
+      title: what is computed.
+      num_rows: when it is full.
+      shown: False for none anywhere.
+    """
+    if not shown or not sys.stderr.isatty():
+        yield None
+        return
+    import tqdm
+
+    with tqdm.tqdm(total=num_rows, desc=title, unit="row", dynamic_ncols=True) as rows:
+        yield rows.update
