@@ -77,11 +77,19 @@ def main() -> int:
     for name, outcome in run(context, names, results):
         show(name, outcome, len(context.test))
         outcomes[name] = outcome
-    return _finish(outcomes, path)
+    return finish(outcomes, path)
 
 
-def _finish(outcomes: dict[str, Outcome], path: pathlib.Path) -> int:
-    """Writes the plot, says where everything is, and returns the exit code."""
+def finish(outcomes: dict[str, Outcome], path: pathlib.Path) -> int:
+    """Writes the plot, says where everything is, and returns the exit code.
+
+    Args:
+      outcomes: by protocol.
+      path: the JSON file; the plot goes beside it.
+
+    Returns:
+      1 if a protocol failed, else 0: one that does not apply is no failure.
+    """
     picture = plots.picture({name: outcome.metrics for name, outcome in outcomes.items()})
     if picture is not None:
         write_atomically(path.with_suffix(".png"), picture)
