@@ -55,6 +55,15 @@ def show(name: str, outcome: Outcome, test_rows: int) -> None:
         print(f"  warning: {sentence}", flush=True)
 
 
+def results_folder(workdir: str) -> pathlib.Path:
+    """Of a run: inside it. Of an encoder that comes with the package: under the current folder.
+
+    A folder of the encoder's own name would hide the encoder.
+    """
+    folder = pathlib.Path(workdir)
+    return folder / "results" if folder.is_dir() else pathlib.Path("results") / folder.name
+
+
 def main() -> int:
     """Restores, evaluates, prints tables, writes the JSON file and the plot."""
     names = parse(_PROTOCOL.value)
@@ -71,7 +80,7 @@ def main() -> int:
     config = encoder.config.copy_and_resolve_references()
     config.data.path = _DATA_PATH.value or config.data.path
     context = Context(encoder, load_data(config), settings, progress=True)
-    path = pathlib.Path(_WORKDIR.value) / "results" / f"step{encoder.step}_seed{settings.seed}.json"
+    path = results_folder(_WORKDIR.value) / f"step{encoder.step}_seed{settings.seed}.json"
     results = Results(path, config=config.to_dict(), step=encoder.step, seed=settings.seed)
     outcomes = {}
     for name, outcome in run(context, names, results):

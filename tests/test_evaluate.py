@@ -2,7 +2,7 @@
 
 import pytest
 
-from invclr_jax.evaluate import finish, show
+from invclr_jax.evaluate import finish, results_folder, show
 from invclr_jax.evaluation.outcomes import Outcome
 
 MEASURED = Outcome(
@@ -52,3 +52,10 @@ def test_sentences_in_place_of_a_table(capsys):
     assert "knn\n  not applicable: this data has no classes" in said
     assert "alpha\n  failed: no such thing" in said
     assert "average (from the file)\n" in said
+
+
+def test_results_of_a_shipped_encoder_do_not_hide_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert results_folder("spirograph-cpu").parts == ("results", "spirograph-cpu")
+    (tmp_path / "run").mkdir()
+    assert results_folder("run").parts == ("run", "results")
