@@ -59,8 +59,8 @@ def _disk(f: Mapping) -> str:
     outcomes = "\n".join(f"- {name}: {outcome}" for name, outcome in f["faults"].items())
     return f"""\
 A run that has checkpoints is resumed where it cannot write. It must stop with code 1 and a
-sentence, without a traceback; earlier checkpoints must stay unchanged; once there is room, the same command
-must end with the bits of an undisturbed run.
+sentence, without a traceback; earlier checkpoints must stay unchanged; once there is room, the
+same command must end with the bits of an undisturbed run.
 
 {outcomes}
 
