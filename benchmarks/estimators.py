@@ -18,7 +18,7 @@ from jax.flatten_util import ravel_pytree
 
 from benchmarks.measure import Row, interleaved, medians
 from invclr_jax.models.resnet import ResNet18
-from invclr_jax.objectives.penalty import ESTIMATORS, draw, estimate
+from invclr_jax.objectives.penalty import ESTIMATORS, Penalty, make_estimator
 from invclr_jax.transforms.base import Box
 from invclr_jax.transforms.colour import colour_jitter
 
@@ -43,11 +43,9 @@ def rows(repeats: int) -> list[Row]:
 
     @partial(jax.jit, static_argnames="estimator")
     def value(params, key, estimator):
-        dim = encoder.representation_dim
-        noise = draw(key, BATCH, box=box, estimator=estimator, num_samples=100, dim=dim)
-        penalty, z, _ = estimate(
-            partial(represent, params), alpha, noise, box=box, estimator=estimator
-        )
+        term = Penalty(estimator=make_estimator(estimator))
+        noise = term.estimator.draw(key, BATCH, box=box, dim=encoder.representation_dim)
+        penalty, z, _ = term(partial(represent, params), alpha, noise, box=box)
         return penalty, jnp.mean(z**2)
 
     plain = jax.jit(jax.grad(lambda params: jnp.mean(represent(params, alpha)[0] ** 2)))

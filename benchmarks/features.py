@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from benchmarks.measure import Row, has_torch, interleaved, medians
-from invclr_jax.checkpoint import compiled
+from invclr_jax.checkpoint.encoder import compiled
 from invclr_jax.evaluation.features import average_features, plain_features
 from invclr_jax.models.resnet import ResNet18
 from invclr_jax.transforms.image import ImageTransform

@@ -1,19 +1,13 @@
 """Our training step as the loop runs it: the real feed, the compiled programs, the whole state."""
 
-import functools
-
-import jax
 import ml_collections
 import numpy as np
 
-from configs import spirograph
 from invclr_jax import config as configuration
 from invclr_jax import data, parallel
-from invclr_jax.training.loop import describe_data, load_data
-from invclr_jax.training.state import Learner, make_learner
-from invclr_jax.training.step import compile_steps, create_state, run_key, train_step
+from invclr_jax.config.build import Own
+from invclr_jax.training.step import compile_steps, create_state, pmapped_step
 from invclr_jax.transforms.base import Transform
-from invclr_jax.transforms.build import build_transform
 
 ESTIMATOR = "forward"
 """Less noisy than the paper's: `python -m benchmarks.run --only=estimators`."""
@@ -31,7 +25,7 @@ def setting(**overrides) -> ml_collections.ConfigDict:
     Args:
       **overrides: keys of the config with `__` for the dot, `model__width=16`.
     """
-    config = spirograph.get_config()
+    config = configuration.load("spirograph")
     config.num_epochs, config.num_steps = None, 1_000_000
     config.batch_size = 64
     config.contrastive.loss, config.optimizer.rule = "nt_xent", "torchlars"
@@ -57,7 +51,7 @@ class Run:
     Attributes:
       config: resolved, with the data's size and statistics.
       rows: the training set's images or factors.
-      learner: the run's fixed parts.
+      recipe: the run's fixed parts.
       state: the current state on the devices.
 
     Args:
@@ -73,11 +67,11 @@ class Run:
         transform: Transform | None = None,
     ):
         config = configuration.resolve(config)
-        dataset = dataset or load_data(config)
-        self.config, self.rows = describe_data(config, dataset), dataset.train.images
-        self.learner = learner_of(self.config, len(dataset.train), transform)
-        self.state = parallel.replicate(create_state(self.learner))
-        self.step_fn = compile_steps(self.learner)
+        dataset = dataset or configuration.load_data(config)
+        self.config, self.rows = configuration.describe(config, dataset), dataset.train.images
+        self.recipe = configuration.from_config(self.config, dataset, Own(transform=transform))
+        self.state = parallel.replicate(create_state(self.recipe))
+        self.step_fn = compile_steps(self.recipe)
         self._feed = data.make_feed(
             dataset.train, seed=0, batch_size=config.batch_size, num_steps=config.num_steps
         )
@@ -94,33 +88,10 @@ class Run:
 
     def compiled(self, penalised: bool):
         """The program of a step, ahead of time, to ask XLA about it."""
-        program = jax.pmap(
-            functools.partial(train_step, self.learner, penalised),
-            axis_name=self.learner.axis,
-            in_axes=(0, 0, 0, None),
-            donate_argnums=0,
-        )
         _, batch = next(self._batches)
-        return program.lower(self.state, *batch, run_key(self.learner)).compile()
+        program = pmapped_step(self.recipe, penalised)
+        return program.lower(self.state, *batch, self.recipe.key).compile()
 
     def close(self) -> None:
         """Ends the feed's thread."""
         self._feed.close()
-
-
-def learner_of(
-    config: ml_collections.ConfigDict,
-    num_rows: int,
-    transform: Transform | None = None,
-    *,
-    axis: parallel.Axis = parallel.AXIS,
-) -> Learner:
-    """The learner of a described configuration, for all devices or (axis None) for one."""
-    return make_learner(
-        config,
-        transform or build_transform(config),
-        steps_per_epoch=data.steps_per_epoch(num_rows, config.batch_size),
-        total_steps=config.num_steps,
-        axis=axis,
-        num_devices=1 if axis is None else jax.device_count(),
-    )

@@ -19,7 +19,7 @@ from absl import app, flags
 
 from benchmarks.measure import has_torch
 from benchmarks.summary import BENCHMARKS, summary, table
-from invclr_jax.cpu import keep_freed_memory
+from invclr_jax import cpu
 from invclr_jax.evaluation.results import code_version
 from invclr_jax.models import winograd
 
@@ -68,7 +68,7 @@ def main(argv):
     unknown = set(_ONLY.value) - set(BENCHMARKS)
     if unknown:
         raise app.UsageError(f"no benchmark {sorted(unknown)}: there are {', '.join(BENCHMARKS)}")
-    keep_freed_memory()  # as our commands do; PyTorch gains from it too
+    cpu.prepare()  # as our commands do; PyTorch gains from it too
     machine = _machine()  # before we load it ourselves
     out = pathlib.Path(_OUT.value)
     out.mkdir(parents=True, exist_ok=True)

@@ -18,10 +18,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from benchmarks.measure import Row, interleaved, medians
-from benchmarks.ours import Run, learner_of, setting
+from benchmarks.ours import Run, setting
+from invclr_jax import config as configuration
 from invclr_jax import data
+from invclr_jax.config.build import Own
 from invclr_jax.evaluation.features import average_features
-from invclr_jax.training.step import run_key, train_step
+from invclr_jax.models.network import on_one_device
+from invclr_jax.training.step import train_step
 from invclr_jax.transforms.spirograph import SpirographTransform
 
 BASE: dict[str, Any] = {
@@ -137,20 +140,23 @@ def count_flops(run: Run, penalised: bool) -> float:
     """Operations of a step of the whole batch with plain convolutions, as XLA counts them."""
     config = run.config.copy_and_resolve_references()
     config.model.conv = "xla"
-    learner = learner_of(config, len(run.rows), run.learner.transform, axis=None)
+    own = Own(transform=run.recipe.method.transform)
+    dataset = data.Dataset("spirograph", data.Split(run.rows), None)
+    recipe = configuration.from_config(config, dataset, own, axis=None)
     shape = jax.ShapeDtypeStruct
     state = jax.tree.map(lambda copies: shape(copies.shape[1:], copies.dtype), run.state)
     rows = {"image": shape(run.rows.shape, run.rows.dtype)}
     indices = shape((config.batch_size,), jnp.int32)
-    step = jax.jit(functools.partial(train_step, learner, penalised))
-    lowered = step.lower(state, rows, indices, run_key(learner))
+    step = jax.jit(functools.partial(train_step, recipe, penalised))
+    lowered = step.lower(state, rows, indices, recipe.key)
     return float((lowered.cost_analysis() or {})["flops"])
 
 
 def _averaging(repeats: int) -> list[Row]:
     """Feature averaging over M transformations, of one batch."""
     run = _run("forward")
-    transform, module = run.learner.transform, run.learner.encoder.clone(axis=None)
+    method = run.recipe.method
+    transform, module = method.transform, on_one_device(method.encoder)
     size, x = run.config.transform.size, run.rows[: run.config.batch_size]
     variables = jax.jit(module.init)(jax.random.key(0), jnp.zeros((2, size, size, 3)))
     encode = jax.tree_util.Partial(jax.jit(module.apply), variables)

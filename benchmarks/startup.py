@@ -43,7 +43,7 @@ def _start(folder: str, cache: str) -> float:
     """Seconds from starting the process to its line about step 1."""
     with tempfile.TemporaryDirectory(dir=folder) as workdir:
         command = [
-            *(sys.executable, "-c", WITHOUT_TORCH, "--config=configs/spirograph.py"),
+            *(sys.executable, "-c", WITHOUT_TORCH, "--config=spirograph"),
             *(f"--config.model.width={WIDTH}", f"--config.batch_size={BATCH}"),
             *(f"--config.penalty.estimator={ESTIMATOR}", "--config.num_steps=1"),
             *(f"--workdir={workdir}/run", f"--compilation_cache={folder}/{cache}"),

@@ -22,7 +22,6 @@ import ml_collections
 from benchmarks.estimators import LAZY
 from benchmarks.measure import Row, has_torch, interleaved, medians
 from benchmarks.ours import ESTIMATOR, EVERY, Run, pictures, setting
-from invclr_jax.transforms.build import build_transform
 
 TURNS = 2
 """Of eight steps each: they take longest."""
@@ -79,7 +78,7 @@ def make_peer(run: Run, *, channels_last: bool):
     """Theirs, as the configuration of our run describes it."""
     from benchmarks.torch_peer.simclr import Trainer
 
-    box = build_transform(run.config).alpha
+    box = run.recipe.method.transform.alpha
     return Trainer(run.config, run.rows, box.low, box.high, channels_last=channels_last)
 
 

@@ -1,7 +1,7 @@
 """CIFAR-10 as in the paper: ResNet50, 1000 epochs, batch 512, lambda 0.1, clip 1.
 
-    python -m invclr_jax.train --config=configs/cifar10.py --config.data.path=DIR --workdir=runs/c10
-    python -m invclr_jax.evaluate --workdir=runs/c10
+    invclr train --config=cifar10 --config.data.path=DIR --workdir=runs/c10
+    invclr evaluate --workdir=runs/c10
 
 DIR holds cifar-10-batches-bin, cifar-10-batches-py or one of the official archives.
 Hardware: the paper used 8 GTX 1080 Ti; 97,000 steps. Not yet run by us at this scale.

@@ -1,8 +1,8 @@
 """CIFAR-100 as in the paper: ResNet50, 1000 epochs, batch 512, lambda 0.1, clip 1.
 
-    python -m invclr_jax.train --config=configs/cifar100.py --config.data.path=DIR \
+    invclr train --config=cifar100 --config.data.path=DIR \
         --workdir=runs/c100
-    python -m invclr_jax.evaluate --workdir=runs/c100
+    invclr evaluate --workdir=runs/c100
 
 DIR holds cifar-100-binary, cifar-100-python or one of the official archives.
 Hardware: the paper used 8 GTX 1080 Ti; 97,000 steps. Not yet run by us at this scale.
@@ -10,7 +10,7 @@ Expected (paper, mean of 3 runs): 72.2 % untransformed, 74.94 % with feature ave
 without the penalty (--config.penalty.weight=0) 71.3 % and 74.10 %.
 """
 
-from configs import cifar10
+from invclr_jax.configs import cifar10
 
 
 def get_config():

@@ -1,13 +1,13 @@
 """CIFAR-100 at a size that two CPU cores finish: everything as in configs/cifar10_cpu.py.
 
-    python -m invclr_jax.train --config=configs/cifar100_cpu.py --config.data.path=DIR \
+    invclr train --config=cifar100_cpu --config.data.path=DIR \
         --workdir=runs/c100_cpu
-    python -m invclr_jax.evaluate --workdir=runs/c100_cpu
+    invclr evaluate --workdir=runs/c100_cpu
 
 Hardware: two CPU cores. Expected score: see the README's results table.
 """
 
-from configs import cifar10_cpu
+from invclr_jax.configs import cifar10_cpu
 
 
 def get_config():

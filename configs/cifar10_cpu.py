@@ -1,13 +1,13 @@
 """CIFAR-10 at a size that two CPU cores finish: 16×16 crops, ResNet10 with 8 base channels.
 
-    python -m invclr_jax.train --config=configs/cifar10_cpu.py --config.data.path=DIR \
+    invclr train --config=cifar10_cpu --config.data.path=DIR \
         --workdir=runs/c10_cpu
-    python -m invclr_jax.evaluate --workdir=runs/c10_cpu
+    invclr evaluate --workdir=runs/c10_cpu
 
 Hardware: two CPU cores. Expected score: see the README's results table.
 """
 
-from configs import cifar10
+from invclr_jax.configs import cifar10
 
 
 def get_config():

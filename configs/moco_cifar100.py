@@ -1,15 +1,15 @@
 """MoCo v2 on CIFAR-100 as in the paper: ResNet18 with K=2048, or ResNet50 with K=4096.
 
-    python -m invclr_jax.train --config=configs/moco_cifar100.py:resnet18 \
+    invclr train --config=moco_cifar100:resnet18 \
         --config.data.path=DIR --workdir=runs/moco_r18
-    python -m invclr_jax.evaluate --workdir=runs/moco_r18 --protocol=untransformed,average
+    invclr evaluate --workdir=runs/moco_r18 --protocol=untransformed,average
 
 Hardware: the paper used 8 GTX 1080 Ti. Not yet run by us at this scale.
 Expected (paper): ResNet18 52.3 % plain, 54.1 % with the penalty, 60.6 % with averaging (M=40) too;
 ResNet50 57.9 %, 58.9 %, 64.4 %.
 """
 
-from configs import cifar100
+from invclr_jax.configs import cifar100
 
 QUEUE_SIZES = {"resnet18": 2048, "resnet50": 4096}
 

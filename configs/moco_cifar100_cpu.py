@@ -1,13 +1,13 @@
 """MoCo v2 on CIFAR-100 at a size that two CPU cores finish: the encoder of configs/cifar100_cpu.py.
 
-    python -m invclr_jax.train --config=configs/moco_cifar100_cpu.py --config.data.path=DIR \
+    invclr train --config=moco_cifar100_cpu --config.data.path=DIR \
         --workdir=runs/moco_cpu
-    python -m invclr_jax.evaluate --workdir=runs/moco_cpu --protocol=untransformed,average
+    invclr evaluate --workdir=runs/moco_cpu --protocol=untransformed,average
 
 Hardware: two CPU cores. Expected score: see the README's results table.
 """
 
-from configs import cifar100_cpu
+from invclr_jax.configs import cifar100_cpu
 
 
 def get_config():

@@ -1,7 +1,7 @@
 """Spirograph as in the paper: ResNet18, 50 epochs, lambda 0.01.
 
-    python -m invclr_jax.train --config=configs/spirograph.py --workdir=runs/spirograph
-    python -m invclr_jax.evaluate --workdir=runs/spirograph
+    invclr train --config=spirograph --workdir=runs/spirograph
+    invclr evaluate --workdir=runs/spirograph
 
 Hardware: the paper used 8 GTX 1080 Ti; 9,750 steps. Not yet run by us at this scale.
 Expected (paper, mean of 3 runs): MSE of m, b, sigma, f_r = 5.07e-4, 7.36e-3, 5.27e-5, 2.8e-6;

@@ -1,13 +1,13 @@
 """Spirograph at a size that two CPU cores train to the end: 16×16 pictures, a small ResNet10.
 
-    python -m invclr_jax.train --config=configs/spirograph_cpu.py --workdir=runs/spirograph_cpu
-    python -m invclr_jax.evaluate --workdir=runs/spirograph_cpu
+    invclr train --config=spirograph_cpu --workdir=runs/spirograph_cpu
+    invclr evaluate --workdir=runs/spirograph_cpu
 
 Hardware: two CPU cores, a few minutes. `make demo` trains it with the penalty on and off.
 Expected score: see the README's results table.
 """
 
-from configs import spirograph
+from invclr_jax.configs import spirograph
 
 
 def get_config():

@@ -15,16 +15,16 @@ import numpy as np
 from absl import flags
 from matplotlib import pyplot as plt
 
-from configs import spirograph_cpu
 from experiments.report.page import Page, comparison
 from experiments.runner import Stopped
 from invclr_jax import cli
+from invclr_jax import config as configuration
+from invclr_jax.api import train
 from invclr_jax.checkpoint import load_encoder
 from invclr_jax.evaluation import protocols
 from invclr_jax.evaluation.context import Context
 from invclr_jax.evaluation.results import Results
 from invclr_jax.evaluation.settings import Settings
-from invclr_jax.training.loop import load_data, train
 from invclr_jax.transforms.spirograph import SpirographTransform
 
 _OUT = flags.DEFINE_string("out", "demo", "Folder for the runs and report.html.")
@@ -49,7 +49,7 @@ METRICS = {
 
 def train_and_evaluate(out: pathlib.Path, name: str, weight: float, steps: int) -> dict:
     """Trains (or resumes) one encoder and measures it."""
-    config = spirograph_cpu.get_config()
+    config = configuration.load("spirograph_cpu")
     config.num_steps, config.penalty.weight = steps, weight
     config.log.every_steps = max(steps // 20, 1)
     workdir = out / name.replace(" ", "_")
@@ -58,7 +58,7 @@ def train_and_evaluate(out: pathlib.Path, name: str, weight: float, steps: int) 
     if result.signal is not None:
         raise Stopped(result.signal)
     encoder = load_encoder(workdir)
-    context = Context(encoder, load_data(encoder.config), SETTINGS)
+    context = Context(encoder, configuration.load_data(encoder.config), SETTINGS)
     description = {"config": encoder.config.to_dict(), "step": encoder.step, "seed": SETTINGS.seed}
     results = Results(workdir / "results.json", **description)
     metrics: dict[str, float] = {}

@@ -22,6 +22,7 @@ from experiments.figures.cost import seconds
 from experiments.records import Records
 from experiments.runs import Run, num_steps, train_rows
 from invclr_jax.durations import duration
+from invclr_jax.methods import find_method
 from invclr_jax.models.build import build_encoder
 
 A100_EPOCH = 11.9
@@ -88,8 +89,7 @@ def _plain_step(run: Run, config, records: Records) -> float:
     measured = records.stat(run.dataset, "none", seconds)
     if measured is not None:
         return measured.mean
-    # Two views, and backward is twice forward; MoCo's keys have no backward pass.
-    passes = 4 if config.method == "moco" else 6
+    passes = find_method(config.method).passes
     flops = passes * config.batch_size * forward_flops(config)
     return flops / (CPU_FLOPS if run.scale == "cpu" else _a100_flops())
 

@@ -18,6 +18,7 @@ import ml_collections
 from experiments.datasets import DATASETS, Kind
 from experiments.runs import Run
 from invclr_jax import config as configuration
+from invclr_jax.api import train
 from invclr_jax.checkpoint import load_encoder
 from invclr_jax.data import Dataset, sample
 from invclr_jax.evaluation import protocols
@@ -25,8 +26,7 @@ from invclr_jax.evaluation.context import Context
 from invclr_jax.evaluation.results import PROTOCOL_VERSION, Results, code_version
 from invclr_jax.evaluation.settings import Settings
 from invclr_jax.files import write_atomically
-from invclr_jax.training.logging import METRICS
-from invclr_jax.training.loop import load_data, train
+from invclr_jax.training.writers import METRICS
 
 _COMMON = ("invariance", "alpha", "average", "label_fraction", "robustness")
 PROTOCOLS: dict[Kind, tuple[str, ...]] = {
@@ -84,13 +84,7 @@ def ensure(
     folder = workdir / run.scale / run.dataset / run.name / f"seed{seed}"
     dataset = _dataset(json.dumps(config.data.to_dict()), config.transform.size)
     _note_version(folder)
-    evaluate = protocols.periodic(
-        config.eval.protocol,
-        seed=config.seed,
-        num_samples=config.eval.num_samples,
-        limit=config.eval.limit,
-    )
-    result = train(config, folder, dataset=dataset, evaluate=evaluate)
+    result = train(config, folder, dataset=dataset)
     if result.signal is not None:
         raise Stopped(result.signal)
     record = _record(run, seed, config, folder, dataset)
@@ -155,7 +149,9 @@ def _is_current(record, config, options) -> bool:
 def _dataset(options: str, size: int | None) -> Dataset:
     """The data of a configuration; runs of the same data share it."""
     data = ml_collections.ConfigDict(json.loads(options))
-    return load_data(ml_collections.ConfigDict({"data": data, "transform": {"size": size}}))
+    return configuration.load_data(
+        ml_collections.ConfigDict({"data": data, "transform": {"size": size}})
+    )
 
 
 def _note_version(folder: pathlib.Path) -> str:

@@ -15,44 +15,33 @@ so that any combination can be asked for, not only those that the experiments us
 
 import contextlib
 import dataclasses
-import functools
 import math
-from collections.abc import Callable
 from typing import Any
 
 import ml_collections
 
-from configs import (
-    cifar10,
-    cifar10_cpu,
-    cifar100,
-    cifar100_cpu,
-    moco_cifar100,
-    moco_cifar100_cpu,
-    spirograph,
-    spirograph_cpu,
-)
 from experiments.datasets import DATASETS
 from invclr_jax import config as configuration
 from invclr_jax.data import steps_per_epoch
-from invclr_jax.objectives.penalty import ESTIMATORS, FEATURES, PAIR_LOSSES
+from invclr_jax.objectives.estimators import ESTIMATORS, Finite
 from invclr_jax.training.loop import total_steps
 
-BASES: dict[str, dict[str, Callable[[], ml_collections.ConfigDict]]] = {
+BASES: dict[str, dict[str, str]] = {
     "cpu": {
-        "spirograph": spirograph_cpu.get_config,
-        "cifar10": cifar10_cpu.get_config,
-        "cifar100": cifar100_cpu.get_config,
-        "moco_cifar100": moco_cifar100_cpu.get_config,
+        "spirograph": "spirograph_cpu",
+        "cifar10": "cifar10_cpu",
+        "cifar100": "cifar100_cpu",
+        "moco_cifar100": "moco_cifar100_cpu",
     },
     "paper": {
-        "spirograph": spirograph.get_config,
-        "cifar10": cifar10.get_config,
-        "cifar100": cifar100.get_config,
-        "moco_cifar100": moco_cifar100.get_config,
-        "moco_cifar100_resnet50": functools.partial(moco_cifar100.get_config, "resnet50"),
+        "spirograph": "spirograph",
+        "cifar10": "cifar10",
+        "cifar100": "cifar100",
+        "moco_cifar100": "moco_cifar100",
+        "moco_cifar100_resnet50": "moco_cifar100:resnet50",
     },
 }
+"""The shipped config of every data set."""
 SCALES = tuple(BASES)
 
 LAMBDAS = {"cpu": ("0.001", "0.01", "0.1"), "paper": ("0.0001", "0.001", "0.01", "0.1", "1")}
@@ -92,7 +81,7 @@ WORDS: dict[str, tuple[str, Any]] = {
     "long": ("num_steps", 6000),
     "wide": ("model.width", 32),
     "views": ("penalty.pair", "views"),
-    **{feature: ("penalty.feature", feature) for feature in (*FEATURES, *PAIR_LOSSES)},
+    **{feature: ("penalty.feature", feature) for feature in Finite.features},
     **{estimator: ("penalty.estimator", estimator) for estimator in ESTIMATORS},
 }
 """Parts of a run's name and the configuration key that each sets; a number is lambda."""
@@ -100,7 +89,6 @@ WORDS: dict[str, tuple[str, Any]] = {
 NUMBERED: dict[str, tuple[str, type]] = {
     "ridge": ("penalty.ridge", float),
     "batch": ("batch_size", int),
-    "canonical": ("penalty.canonical", float),
 }
 """Words that end in a number, `ridge0.1`, and the configuration key that each sets."""
 
@@ -137,7 +125,7 @@ class Run:
           seed: of the run.
           data_path: where CIFAR is.
         """
-        config = BASES[self.scale][self.dataset]()
+        config = configuration.load(BASES[self.scale][self.dataset])
         config.seed = seed
         config.update_from_flattened_dict(changes(self.name))
         if DATASETS[self.dataset].is_read:

@@ -1,4 +1,4 @@
-"""What the command lines share: one-sentence errors and the compilation cache."""
+"""What the command lines share: help, one-sentence errors and the compilation cache."""
 
 import contextlib
 import logging
@@ -9,18 +9,23 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import NoReturn
 
-import jax
 from absl import app, flags
 from absl import logging as absl_logging
 
-from invclr_jax import config as configuration
-from invclr_jax.cpu import keep_freed_memory
+from invclr_jax import cpu
 
 _CACHE = flags.DEFINE_string(
     "compilation_cache",
     "~/.cache/invclr_jax",
     "Folder that keeps compiled programs, so that a second start is quick; '' for none.",
 )
+
+
+def define_trust() -> flags.FlagHolder:
+    """The flag of commands that read a checkpoint."""
+    return flags.DEFINE_list(
+        "trust", [], "Packages outside invclr_jax whose classes the checkpoint may name."
+    )
 
 
 def run(main: Callable[..., int | None], max_arguments: int = 0) -> None:
@@ -30,20 +35,22 @@ def run(main: Callable[..., int | None], max_arguments: int = 0) -> None:
       main: the command; what it returns is the exit code.
       max_arguments: how many words beside the flags it takes, as its arguments.
     """
+    cpu.prepare()
 
     def guarded(argv):
         if len(argv) > 1 + max_arguments:
             wrong = argv[1 + max_arguments]
             raise app.UsageError(f"unexpected argument {wrong!r}: flags start with --")
-        keep_freed_memory()
         logging.getLogger("invclr_jax").setLevel(logging.INFO)
         if not flags.FLAGS["verbosity"].present:
             absl_logging.set_verbosity(absl_logging.FATAL)  # Orbax logs, then raises
         if _CACHE.value:
+            import jax
+
             cache = pathlib.Path(_CACHE.value).expanduser()
             jax.config.update("jax_compilation_cache_dir", str(cache))
         verbose = absl_logging.get_verbosity() >= absl_logging.DEBUG
-        with contextlib.nullcontext() if verbose else _quiet_background():
+        with contextlib.nullcontext() if verbose else _background_in_short():
             try:
                 return main(*argv[1:])
             except Exception as error:
@@ -56,29 +63,54 @@ def run(main: Callable[..., int | None], max_arguments: int = 0) -> None:
 
 
 def _parse(argv: list[str]) -> list[str]:
-    """Parses flags; a config key that does not exist gets a sentence too."""
+    """Parses flags; asks for help leave with code 0, unknown config keys get a sentence."""
+    from invclr_jax import config as configuration
+
+    argv = [argv[0], *map(_found, argv[1:])]
+    if any(word in ("-h", "-help", "--help", "--helpshort", "--helpfull") for word in argv[1:]):
+        app.usage(detailed_error=None, writeto_stdout=True)
+        raise SystemExit(0)
     try:
         return app.parse_flags_with_usage(argv)
     except (AttributeError, KeyError):  # what ml_collections raises then
         known = configuration.flatten(configuration.default_config())
         given = [word.removeprefix("--config.") for word in argv if word.startswith("--config.")]
         for key in (word.partition("=")[0] for word in given):
-            if key not in known:
+            if key not in known and ".options." not in key:
                 _leave(f"unknown config key {key!r}: {configuration.nearest(key, known)}")
         raise
 
 
+def _found(word: str) -> str:
+    """`--config=cifar10` with the file of the shipped config; other words as they are."""
+    flag, _, value = word.partition("=")
+    name, colon, argument = value.partition(":")
+    if flag.lstrip("-") != "config" or not name or "/" in name or name.endswith(".py"):
+        return word
+    from invclr_jax.config import named
+
+    try:
+        return f"{flag}={named.find(name)}{colon}{argument}"
+    except ValueError as error:
+        _leave(str(error))
+
+
 def _sentence(error: Exception) -> str | None:
-    """What to tell the user; None for what is not theirs to mend."""
+    """What to tell the user; None for what is not a user error."""
+    import jax
+
     if isinstance(error, ValueError | OSError | FloatingPointError):
         return str(error)
     if not isinstance(error, jax.errors.JaxRuntimeError):
         return None
     if "RESOURCE_EXHAUSTED" in str(error):
-        return f"out of memory ({error}): lower config.batch_size or raise config.chunks"
+        return (
+            f"out of memory ({error}): set config.model.remat, lower config.batch_size, or raise "
+            "config.chunks"
+        )
     if jax.process_count() > 1:
         return (
-            f"the job lost a process ({error}): start all of them again, they go on from the "
+            f"the job lost a process ({error}): start all of them again, they resume from the "
             "newest checkpoint"
         )
     return None
@@ -96,11 +128,23 @@ def _leave(sentence: str) -> NoReturn:
 
 
 @contextlib.contextmanager
-def _quiet_background() -> Iterator[None]:
-    """Silences what fails in the background and is printed there: it is raised again in front."""
+def _background_in_short() -> Iterator[None]:
+    """Shows what fails in the background in one line, and each failure once.
+
+    Most of it is raised again in front, with a sentence; a traceback beside that would hide it.
+    """
     hooks = sys.unraisablehook, threading.excepthook
-    sys.unraisablehook = lambda failure: None
-    threading.excepthook = lambda failure: None
+    seen: set[str] = set()
+
+    def show(failure) -> None:
+        value = failure.exc_value
+        line = (str(value).strip().splitlines() or [""])[0][:200]
+        text = f"in the background: {failure.exc_type.__name__}: {line}"
+        if text not in seen:
+            seen.add(text)
+            print(text, file=sys.stderr, flush=True)
+
+    sys.unraisablehook = threading.excepthook = show
     try:
         yield
     finally:

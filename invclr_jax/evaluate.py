@@ -1,6 +1,6 @@
 """Evaluates the newest (or any) checkpoint of a run.
 
-    python -m invclr_jax.evaluate --workdir=runs/spirograph --protocol=average,invariance,alpha
+    invclr evaluate --workdir=runs/spirograph --protocol=average,invariance,alpha
 
 Protocols: untransformed, average (feature averaging over M), label_fraction, invariance
 (conditional and total variance), alpha (predicting it from z), robustness (test-time shifts),
@@ -15,6 +15,7 @@ import sys
 from absl import flags
 
 from invclr_jax import cli
+from invclr_jax import config as configuration
 from invclr_jax.checkpoint import load_encoder
 from invclr_jax.evaluation import plots, tables
 from invclr_jax.evaluation.context import Context
@@ -23,7 +24,6 @@ from invclr_jax.evaluation.protocols import parse, run
 from invclr_jax.evaluation.results import Results
 from invclr_jax.evaluation.settings import Settings
 from invclr_jax.files import write_atomically
-from invclr_jax.training.loop import load_data
 
 _DEFAULT = Settings()
 _WORKDIR = flags.DEFINE_string("workdir", None, "The run's folder.", required=True)
@@ -40,6 +40,7 @@ _NUM_IMAGES = flags.DEFINE_integer(
 )
 _NUM_ALPHAS = flags.DEFINE_integer("num_alphas", _DEFAULT.num_alphas, "Alphas for each of them.")
 _BATCH_SIZE = flags.DEFINE_integer("batch_size", _DEFAULT.batch_size, "Inputs encoded at a time.")
+_TRUST = cli.define_trust()
 _LIMIT = flags.DEFINE_integer("limit", None, "Use a sample of so many training and test rows.")
 
 
@@ -76,10 +77,11 @@ def main() -> int:
         batch_size=_BATCH_SIZE.value,
         limit=_LIMIT.value,
     )
-    encoder = load_encoder(_WORKDIR.value, _STEP.value)
-    config = encoder.config.copy_and_resolve_references()
+    encoder = load_encoder(_WORKDIR.value, _STEP.value, trust=_TRUST.value)
+    config = configuration.from_dict(encoder.config.to_dict())
     config.data.path = _DATA_PATH.value or config.data.path
-    context = Context(encoder, load_data(config), settings, progress=True)
+    dataset = configuration.load_data(config, trust=_TRUST.value)
+    context = Context(encoder, dataset, settings, progress=True)
     path = results_folder(_WORKDIR.value) / f"step{encoder.step}_seed{settings.seed}.json"
     results = Results(path, config=config.to_dict(), step=encoder.step, seed=settings.seed)
     outcomes = {}
@@ -114,5 +116,10 @@ def finish(outcomes: dict[str, Outcome], path: pathlib.Path) -> int:
     return 1 if failed else 0
 
 
-if __name__ == "__main__":
+def start() -> None:
+    """Runs the command."""
     cli.run(main)
+
+
+if __name__ == "__main__":
+    start()

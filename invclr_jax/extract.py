@@ -1,7 +1,7 @@
 """Writes the features of your images.
 
-    python -m invclr_jax.extract --workdir=runs/c10 --input=images.npz --output=features.npz
-    python -m invclr_jax.extract --workdir=runs/c10 --input=folder/ --output=f.npz --num_samples=32
+    invclr extract --workdir=runs/c10 --input=images.npz --output=features.npz
+    invclr extract --workdir=runs/c10 --input=folder/ --output=f.npz --num_samples=32
 
 The input is an npz file whose arrays are images (uint8 or [0, 1] floats, [n, h, w, channels]), or
 a folder of class folders of PNG or JPEG files. The output holds features [n, d] under the name of
@@ -31,6 +31,7 @@ _INPUT = flags.DEFINE_string("input", None, "npz file or image folder.", require
 _OUTPUT = flags.DEFINE_string("output", None, "npz file to write.", required=True)
 _NUM_SAMPLES = flags.DEFINE_integer("num_samples", 0, "M; 0 for no transformation.", lower_bound=0)
 _SEED = flags.DEFINE_integer("seed", 0, "Of the transformations.", lower_bound=0)
+_TRUST = cli.define_trust()
 _BATCH_SIZE = flags.DEFINE_integer("batch_size", 500, "Inputs encoded at a time.", lower_bound=1)
 
 
@@ -100,7 +101,7 @@ def check_input(name: str, x: np.ndarray, *, factors: bool) -> None:
 def main() -> int:
     """Reads, encodes and writes."""
     output, num_samples = pathlib.Path(_OUTPUT.value), _NUM_SAMPLES.value
-    encoder = load_encoder(_WORKDIR.value, _STEP.value)
+    encoder = load_encoder(_WORKDIR.value, _STEP.value, trust=_TRUST.value)
     inputs = read_inputs(pathlib.Path(_INPUT.value), encoder.config.transform.size)
     factors = num_samples > 0 and not takes_images(encoder.transform)
     labels = {name: x for name, x in inputs.items() if x.ndim == 1}
@@ -116,5 +117,10 @@ def main() -> int:
     return 0
 
 
-if __name__ == "__main__":
+def start() -> None:
+    """Runs the command."""
     cli.run(main)
+
+
+if __name__ == "__main__":
+    start()

@@ -1,27 +1,24 @@
 """Trains an encoder.
 
-    python -m invclr_jax.train --config=configs/spirograph_cpu.py --workdir=runs/spirograph
+    invclr train --config=spirograph_cpu --workdir=runs/spirograph
 
-Any key of the config can be overridden, `--config.penalty.weight=0.01`; invclr_jax/config.py lists
-them. A run goes on from the newest checkpoint of its workdir. For several hosts, start the same
-command on each with --coordinator, --num_processes and --process_id, or with --distributed alone
-where JAX can ask the cluster.
+The config is the name of a shipped one or a file. Any of its keys can be overridden,
+`--config.penalty.weight=0.01`; invclr_jax/config/keys.py lists them. A run resumes from the newest
+checkpoint of its workdir. For several hosts, start the same command on each with --coordinator,
+--num_processes and --process_id, or with --distributed alone where JAX can ask the cluster.
 """
 
-import jax
 from absl import flags
 from ml_collections import config_flags
 
 from invclr_jax import cli
-from invclr_jax.evaluation.protocols import periodic
-from invclr_jax.training.loop import train
 
-_CONFIG = config_flags.DEFINE_config_file("config", None, "The run: a file of configs/.")
+_CONFIG = config_flags.DEFINE_config_file("config", None, "The run: a shipped name, or a file.")
 _WORKDIR = flags.DEFINE_string(
     "workdir", None, "Folder for checkpoints and metrics.", required=True
 )
 _ALLOW_CHANGED = flags.DEFINE_bool(
-    "allow_changed_config", False, "Go on although the workdir holds another configuration."
+    "allow_changed_config", False, "Resume although the workdir holds another configuration."
 )
 _DISTRIBUTED = flags.DEFINE_bool("distributed", False, "Join the job that the cluster describes.")
 _COORDINATOR = flags.DEFINE_string("coordinator", None, "host:port of the first process.")
@@ -32,23 +29,20 @@ flags.mark_flag_as_required("config")
 
 def main() -> int:
     """Trains; returns 0, or 128 + signal where one stopped the run (143 for SIGTERM)."""
+    import jax
+
+    from invclr_jax.api import train
+
     if _DISTRIBUTED.value or _COORDINATOR.value:
         jax.distributed.initialize(_COORDINATOR.value, _NUM_PROCESSES.value, _PROCESS_ID.value)
-    config = _CONFIG.value
-    evaluate = periodic(
-        config.eval.protocol,
-        seed=config.seed,
-        num_samples=config.eval.num_samples,
-        limit=config.eval.limit,
-    )
-    result = train(
-        config,
-        _WORKDIR.value,
-        evaluate=evaluate if config.eval.every_steps else None,
-        allow_changed_config=_ALLOW_CHANGED.value,
-    )
+    result = train(_CONFIG.value, _WORKDIR.value, allow_changed_config=_ALLOW_CHANGED.value)
     return 0 if result.signal is None else 128 + result.signal
 
 
-if __name__ == "__main__":
+def start() -> None:
+    """Runs the command."""
     cli.run(main)
+
+
+if __name__ == "__main__":
+    start()

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from invclr_jax.checkpoint import Checkpoints, DamagedCheckpointError, load_encoder
+from invclr_jax.config import load_data
 from invclr_jax.evaluation.probes import fit_regressor
 from invclr_jax.models.build import build_encoder
-from invclr_jax.training.loop import load_data
 from tests.tiny_run import make_run, tiny_config, tiny_images
 
 
@@ -75,7 +75,7 @@ def test_represent_averages_the_transformed_inputs(spirograph):
 
 def test_wrong_images_get_a_sentence(spirograph):
     encoder = load_encoder(spirograph[0])
-    with pytest.raises(ValueError, match=r"images \[n, height, width, 3\], got \(8, 8, 3\)"):
+    with pytest.raises(ValueError, match=r"images \[n, h, w, channels\], got shape \(8, 8, 3\)"):
         encoder.encode(np.zeros((8, 8, 3), np.float32))
 
 
@@ -114,7 +114,7 @@ def test_the_newest_whole_checkpoint_is_found(tmp_path):
     checkpoints = Checkpoints(tmp_path, keep=2)
     for step in (1, 2, 3):
         tree = {"w": np.full(1000, step, np.float32)}
-        checkpoints.save(step, tree, {"step": np.int32(step)}, tiny_config())
+        checkpoints.save(step, tree, {"step": np.int32(step)}, tiny_config().to_dict())
     checkpoints.wait()
     assert checkpoints.steps() == [2, 3]
     checkpoints.close()
@@ -130,7 +130,9 @@ def test_the_newest_whole_checkpoint_is_found(tmp_path):
 @abandoned_reads
 def test_other_shapes_are_refused(tmp_path):
     checkpoints = Checkpoints(tmp_path, keep=1)
-    checkpoints.save(1, {"w": np.zeros(4, np.float32)}, {"step": np.int32(1)}, tiny_config())
+    checkpoints.save(
+        1, {"w": np.zeros(4, np.float32)}, {"step": np.int32(1)}, tiny_config().to_dict()
+    )
     checkpoints.wait()
     with pytest.raises(DamagedCheckpointError, match="cannot be read"):
         checkpoints.restore(1, {"encoder": {"w": np.zeros(5, np.float32)}})

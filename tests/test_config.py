@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from invclr_jax import config as configuration
+from invclr_jax.methods import METHODS
 
 CONFIGS = sorted(
     path.stem for path in pathlib.Path("configs").glob("*.py") if path.stem != "__init__"
@@ -15,14 +16,14 @@ CONFIGS = sorted(
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_every_config_resolves_and_opens_with_what_a_user_asks(name):
-    module = importlib.import_module(f"configs.{name}")
+    module = importlib.import_module(f"invclr_jax.configs.{name}")
     configuration.resolve(module.get_config())
-    for word in ("python -m invclr_jax.train", "Hardware:", "Expected"):
+    for word in ("invclr train", "Hardware:", "Expected"):
         assert word in module.__doc__
 
 
 def test_round_trip_through_json():
-    config = configuration.resolve(importlib.import_module("configs.moco_cifar100").get_config())
+    config = configuration.resolve(configuration.load("moco_cifar100"))
     config.transform.mean = (0.1, 0.2, 0.3)
     again = configuration.from_dict(json.loads(configuration.to_json(config)))
     assert again == config
@@ -30,12 +31,12 @@ def test_round_trip_through_json():
 
 
 def test_paper_presets():
-    cifar = configuration.resolve(importlib.import_module("configs.cifar10").get_config())
+    cifar = configuration.resolve(configuration.load("cifar10"))
     assert (cifar.model.name, cifar.batch_size, cifar.num_epochs) == ("resnet50", 512, 1000)
     assert (cifar.penalty.weight, cifar.penalty.clip, cifar.penalty.num_samples) == (0.1, 1.0, 100)
     assert (cifar.optimizer.base_learning_rate, cifar.contrastive.temperature) == (3.0, 0.5)
     assert (cifar.contrastive.loss, cifar.penalty.estimator) == ("info_nce", "sampled")
-    spirograph = configuration.resolve(importlib.import_module("configs.spirograph").get_config())
+    spirograph = configuration.resolve(configuration.load("spirograph"))
     assert (spirograph.model.name, spirograph.num_epochs) == ("resnet18", 50)
     assert (spirograph.penalty.weight, spirograph.penalty.clip) == (0.01, 1000.0)
 
@@ -46,7 +47,7 @@ def test_fidelity_decides_all_its_keys(method, fidelity):
     config = configuration.default_config()
     config.method, config.fidelity = method, fidelity
     flat = configuration.flatten(configuration.resolve(config))
-    for key, values in configuration.FIDELITY[method].items():
+    for key, values in (configuration.FIDELITY | METHODS[method].defaults).items():
         assert flat[key] == values[fidelity == "authors"], key
 
 

@@ -5,10 +5,8 @@ import numpy as np
 
 from invclr_jax import config as configuration
 from invclr_jax import data
-from invclr_jax.checkpoint import Checkpoints, encoder_template
+from invclr_jax.checkpoint import Checkpoints, stored
 from invclr_jax.data.dataset import Split
-from invclr_jax.models.build import build_encoder
-from invclr_jax.training.loop import describe_data
 
 
 def tiny_config(name="spirograph", **overrides):
@@ -37,12 +35,12 @@ def tiny_images(num_classes=3, seed=0):
 
 def make_run(workdir, config, dataset):
     """Saves a fresh encoder as the checkpoint of step 4; returns its variables."""
-    config = describe_data(config, dataset)
-    module = build_encoder(config.model, image_size=config.transform.size)
+    config = configuration.describe(config, dataset)
+    module = stored.encoder_of(config, trust=())
     images = np.zeros((2, 8, 8, 3), np.float32)
     variables = jax.device_get(jax.jit(module.init)(jax.random.key(3), images))
-    jax.tree.map(lambda shape, array: None, encoder_template(module, config), dict(variables))
+    jax.tree.map(lambda shape, array: None, stored.variables_of(module, config), dict(variables))
     checkpoints = Checkpoints(workdir, keep=1)
-    checkpoints.save(4, dict(variables), {"step": np.int32(4)}, config)
+    checkpoints.save(4, dict(variables), {"step": np.int32(4)}, config.to_dict())
     checkpoints.close()
     return variables

@@ -24,7 +24,7 @@ def damage(folder: pathlib.Path, seed: int = 0) -> dict:
     original = folder / "original"
     with contextlib.closing(Checkpoints(original, keep=2)) as checkpoints:
         for step in (1, 2):
-            checkpoints.save(step, **_state(step), config=configuration.default_config())
+            checkpoints.save(step, **_state(step), config=configuration.default_config().to_dict())
     outcomes = {"refused": 0, "intact": 0, "lost": 0}
     failures = []
     for name, change in _changes(original / "checkpoints" / "2", np.random.default_rng(seed)):

@@ -1,13 +1,7 @@
 """Orbax: save, restore, `load_encoder`."""
 
-from invclr_jax.checkpoint.encoder import Encoder, compiled, encoder_template, load_encoder
+from invclr_jax.checkpoint.encoder import Encoder
+from invclr_jax.checkpoint.loading import load_encoder
 from invclr_jax.checkpoint.store import Checkpoints, DamagedCheckpointError
 
-__all__ = [
-    "Checkpoints",
-    "DamagedCheckpointError",
-    "Encoder",
-    "compiled",
-    "encoder_template",
-    "load_encoder",
-]
+__all__ = ["Checkpoints", "DamagedCheckpointError", "Encoder", "load_encoder"]

@@ -18,12 +18,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import jax
-import ml_collections
 import numpy as np
 import orbax.checkpoint as ocp
 from jaxtyping import PyTree
-
-from invclr_jax import config as configuration
 
 FOLDER = "checkpoints"
 
@@ -40,8 +37,8 @@ class Checkpoints:
         folder = pathlib.Path(workdir).resolve() / FOLDER
         if keep is None and not folder.is_dir():
             raise FileNotFoundError(
-                f"{workdir} holds no checkpoint (looked for {folder}): give --workdir of a run "
-                "that python -m invclr_jax.train has made"
+                f"{workdir} holds no checkpoint (looked for {folder}): give the workdir of a run "
+                "that invclr train has made"
             )
         policy = ocp.checkpoint_managers.LatestN(keep) if keep is not None else None
         options = ocp.CheckpointManagerOptions(
@@ -56,12 +53,12 @@ class Checkpoints:
         """Steps with a whole checkpoint, oldest first."""
         return sorted(self._manager.all_steps())
 
-    def save(self, step: int, encoder: PyTree, training: PyTree, config) -> None:
+    def save(self, step: int, encoder: PyTree, training: PyTree, config: Mapping[str, Any]) -> None:
         """Starts writing a checkpoint; NumPy trees, which must not be changed afterwards.
 
         What fails in the background raises OSError at the next call of this, `wait` or `close`.
         """
-        values = config.to_dict()
+        values = dict(config)
         checksums = {"step": step, "config": _checksum_of_json(values)}
         checksums |= {"encoder": _checksum(encoder), "training": _checksum(training)}
         args = ocp.args.Composite(
@@ -111,12 +108,12 @@ class Checkpoints:
                 logging.getLogger(__name__).warning("%s; trying the one before", error)
         return None
 
-    def config(self, step: int) -> ml_collections.ConfigDict:
-        """The configuration stored with a checkpoint."""
+    def config(self, step: int) -> dict[str, Any]:
+        """The configuration stored with a checkpoint, plain JSON values."""
         try:
             values = self._read_json(step, "config")
             self._check(step, {"config": _checksum_of_json(values)})
-            return configuration.from_dict(values)
+            return values
         except Exception as error:
             raise DamagedCheckpointError(
                 f"the config of step {step} in {self._folder} cannot be read "

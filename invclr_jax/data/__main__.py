@@ -65,5 +65,10 @@ def main(argv):
     print(f"{summary(dataset)}\nloaded in {seconds:.2f} s")
 
 
-if __name__ == "__main__":
+def start() -> None:
+    """Runs the command."""
     app.run(main)
+
+
+if __name__ == "__main__":
+    start()

@@ -58,6 +58,7 @@ class Dataset:
       mean: channel means of the training images scaled to [0, 1]; None if not to be normalised.
       std: their standard deviations.
       label_names: names of the classes or of the regression targets, where known.
+      transform: name of the transformation that suits the data, if a config names none.
     """
 
     name: str
@@ -67,6 +68,7 @@ class Dataset:
     mean: Channels | None = None
     std: Channels | None = None
     label_names: tuple[str, ...] | None = None
+    transform: str = "image"
 
     def __post_init__(self):
         if self.num_classes is None:

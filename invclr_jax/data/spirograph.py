@@ -55,4 +55,10 @@ def load_spirograph(*, seed: int = 0, num_train: int = 100_000, num_test: int = 
       has to find.
     """
     train, test = draw_factors(seed, "train", num_train), draw_factors(seed, "test", num_test)
-    return Dataset("spirograph", Split(train, train), Split(test, test), label_names=INTEREST)
+    return Dataset(
+        "spirograph",
+        Split(train, train),
+        Split(test, test),
+        label_names=INTEREST,
+        transform="spirograph",
+    )

@@ -1,9 +1,13 @@
-"""Which arithmetic is done in which precision."""
+"""Which arithmetic is done in which precision, and what has a shape."""
 
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array
+
+Shaped = jax.ShapeDtypeStruct | Array
+"""Anything with a shape and a dtype."""
 
 DTYPES = ("float32", "bfloat16", "float64")
 

@@ -1,4 +1,7 @@
-"""Projection heads g: representations [n, d] -> projections that the contrastive loss compares."""
+"""Projection heads g: representations [n, d] -> projections that the contrastive loss compares.
+
+Under bfloat16 arithmetic the last layer is in float32: a projection is not rounded before the loss.
+"""
 
 from typing import Any
 
@@ -23,23 +26,23 @@ class ProjectionHead(nn.Module):
 
     Attributes:
       output_dim: length of a projection; the hidden layer is as wide as the representation.
-      dtype, axis, groups: as of `invclr_jax.models.resnet.ResNet`.
+      dtype, axis, groups, unbiased: as of `invclr_jax.models.resnet.ResNet`.
     """
 
     output_dim: int = 128
     dtype: Any = None
     axis: parallel.Axis = None
     groups: int = 1
+    unbiased: bool = False
 
     @nn.compact
     def __call__(self, z: Representations, train: bool = False) -> Float[Array, "n p"]:
         """Projects representations; `train` uses and updates batch statistics."""
-        hidden = BatchNorm(self.axis, self.groups, dtype=self.dtype, name="bn1")(
-            _dense(z.shape[-1], self.dtype, False, "dense1")(z), train
-        )
-        output = _dense(self.output_dim, self.dtype, False, "dense2")(nn.relu(hidden))
-        norm = BatchNorm(self.axis, self.groups, affine=False, name="bn2")
-        return norm(output, train).astype(at_least_float32(output.dtype))
+        spread = (self.axis, self.groups, self.unbiased)
+        hidden = _dense(z.shape[-1], self.dtype, False, "dense1")(z)
+        hidden = nn.relu(BatchNorm(*spread, dtype=self.dtype, name="bn1")(hidden, train))
+        output = _dense(self.output_dim, at_least_float32(self.dtype), False, "dense2")(hidden)
+        return BatchNorm(*spread, affine=False, name="bn2")(output, train)
 
 
 class MoCoHead(nn.Module):
@@ -58,8 +61,7 @@ class MoCoHead(nn.Module):
         """Projects representations; `train` makes no difference."""
         del train
         hidden = nn.relu(_dense(z.shape[-1], self.dtype, True, "dense1")(z))
-        output = _dense(self.output_dim, self.dtype, True, "dense2")(hidden)
-        return output.astype(at_least_float32(output.dtype))
+        return _dense(self.output_dim, at_least_float32(self.dtype), True, "dense2")(hidden)
 
 
 def _dense(features: int, dtype: Any, use_bias: bool, name: str) -> nn.Dense:

@@ -16,26 +16,27 @@ Activations = Float[Array | np.ndarray, "n *space c"]
 
 Channels = Float[Array | np.ndarray, "c"]
 
-SCOPES = ("global", "per_device", "groups")
+SCOPES = ("global", "per_device", "groups", "per_chunk")
 
 
 def norm_groups(scope: str, groups: int, num_devices: int, batch_size: int | None = None) -> int:
     """Number of groups of the whole batch that batch norm treats apart: `BatchNorm.groups`.
 
     Args:
-      scope: `global` (one group over all devices), `per_device`, or `groups`.
+      scope: `global` (one group over all devices), `per_device`, `groups`, or `per_chunk`, which is
+        `global` within the part of the batch that is alive at a time.
       groups: how many groups the whole batch falls into; read for the scope `groups` only.
       num_devices: devices that share the batch.
       batch_size: images of the whole batch, if it is known already.
 
     Returns:
-      1 for `global`, `num_devices` for `per_device`, `groups` for `groups`.
+      1 for `global` and `per_chunk`, `num_devices` for `per_device`, `groups` for `groups`.
     """
     if scope not in SCOPES:
         raise ValueError(f"batch norm scope {scope!r} is unknown: use one of {', '.join(SCOPES)}")
     if scope == "groups" and groups < 1:
         raise ValueError(f"batch norm needs at least one group, got {groups}: use 1 or more")
-    count = {"global": 1, "per_device": num_devices, "groups": groups}[scope]
+    count = {"per_device": num_devices, "groups": groups}.get(scope, 1)
     if count % num_devices and num_devices % count:
         raise ValueError(
             f"{count} batch norm groups do not fit {num_devices} devices: use a multiple or a "
@@ -55,11 +56,13 @@ class BatchNorm(nn.Module):
     The whole batch, on all devices of `axis`, falls into `groups` equal groups in order; each is
     normalised by its own statistics. More groups than devices split a device's share, fewer make
     several devices share statistics. The running statistics are the average over all groups, hence
-    equal on every device, and are kept in float32 at least.
+    equal on every device, and are kept in float32 at least. The running variance is the biased one,
+    as Flax's; PyTorch multiplies it by n/(n-1) for groups of n values.
 
     Attributes:
       axis: name of the mapped device axis, None on a single device.
       groups: number of groups of the whole batch, see `norm_groups`.
+      unbiased: whether the running variance is PyTorch's.
       affine: whether to learn a scale and a shift for each channel.
       momentum: weight of the old running statistics in each update.
       epsilon: added to the variance.
@@ -68,6 +71,7 @@ class BatchNorm(nn.Module):
 
     axis: parallel.Axis = None
     groups: int = 1
+    unbiased: bool = False
     affine: bool = True
     momentum: float = 0.9
     epsilon: float = 1e-5
@@ -100,7 +104,8 @@ class BatchNorm(nn.Module):
         y, mean, var = _normalise(x, *self._affine(x), self.axis, sharing, self.epsilon)
         if not self.is_initializing() and self.is_mutable_collection("batch_stats"):
             self._update(running_mean, mean)
-            self._update(running_var, var)
+            count = x.shape[1] * sharing
+            self._update(running_var, var * (count / max(count - 1, 1)) if self.unbiased else var)
         return y.reshape(shape).astype(dtype)
 
     def _devices(self) -> int:

@@ -1,6 +1,5 @@
-"""ResNet encoders f: images [n, h, w, 3] -> representations [n, d], with torchvision's blocks."""
+"""ResNet encoders f: images [n, h, w, c] -> representations [n, d], with torchvision's blocks."""
 
-import functools
 from typing import Any
 
 import flax.linen as nn
@@ -9,7 +8,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from invclr_jax import parallel
-from invclr_jax.models.conv import METHODS, Conv
+from invclr_jax.models.conv import CONVOLUTIONS, Conv
 from invclr_jax.models.dtypes import at_least_float32
 from invclr_jax.models.norm import BatchNorm
 
@@ -41,6 +40,9 @@ def check_stem(stem: str, size: int) -> str:
     return stem
 
 
+_SHARED = ("conv", "dtype", "axis", "groups", "unbiased")
+
+
 class _Layers(nn.Module, kw_only=True):
     """What all parts of an encoder share: how to convolve and how to normalise."""
 
@@ -48,15 +50,16 @@ class _Layers(nn.Module, kw_only=True):
     dtype: Any = None
     axis: parallel.Axis = None
     groups: int = 1
+    unbiased: bool = False
 
     def _conv(self, features: int, size: int, stride: int, name: str) -> Conv:
         return Conv(features, size, stride, self.conv, self.dtype, name=name)
 
     def _norm(self, name: str) -> BatchNorm:
-        return BatchNorm(self.axis, self.groups, dtype=self.dtype, name=name)
+        return BatchNorm(self.axis, self.groups, self.unbiased, dtype=self.dtype, name=name)
 
     def _shared(self) -> dict[str, Any]:
-        return {"conv": self.conv, "dtype": self.dtype, "axis": self.axis, "groups": self.groups}
+        return {name: getattr(self, name) for name in _SHARED}
 
 
 class _Block(_Layers):
@@ -120,11 +123,12 @@ class ResNet(_Layers):
       depths: blocks in each of the four stages.
       width: channels of the first stage; 64 is standard, the others follow.
       stem: `cifar`, `standard` or `auto`, see `check_stem`.
-      conv: `auto`, `xla` or `matmul`, see `invclr_jax.models.conv`.
+      conv: `auto` or `xla`, see `invclr_jax.models.conv`.
       dtype: dtype of the arithmetic, such as bfloat16; None follows images and parameters.
         Statistics, parameters and the representation are in float32 at least.
       axis: name of the mapped device axis, None on a single device.
       groups: batch norm groups of the whole batch, see `invclr_jax.models.norm.norm_groups`.
+      unbiased: whether batch norm's running variance is PyTorch's.
       remat: whether to recompute each block in the backward pass, to save memory.
     """
 
@@ -137,8 +141,8 @@ class ResNet(_Layers):
     def __post_init__(self):
         if self.width < 1:
             raise ValueError(f"width must be a positive number of channels, got {self.width}")
-        if self.conv not in METHODS:
-            raise ValueError(f"conv {self.conv!r} is unknown: use one of {', '.join(METHODS)}")
+        if self.conv not in CONVOLUTIONS:
+            raise ValueError(f"conv {self.conv!r} is unknown: use one of {', '.join(CONVOLUTIONS)}")
         if self.stem not in STEMS:
             raise ValueError(f"stem {self.stem!r} is unknown: use one of {', '.join(STEMS)}")
         super().__post_init__()
@@ -150,22 +154,22 @@ class ResNet(_Layers):
 
     @nn.compact
     def __call__(
-        self, images: Float[Array | np.ndarray, "n h w 3"], train: bool = False
+        self, images: Float[Array | np.ndarray, "n h w c"], train: bool = False
     ) -> Float[Array, "n d"]:
         """Encodes normalised images.
 
         Args:
-          images: `[n, h, w, 3]`, as a transform's `apply` gives them.
+          images: `[n, h, w, c]`, as a transform's `apply` gives them.
           train: whether batch norm uses the batch's statistics and updates the running ones
             (apply with `mutable=["batch_stats"]`).
 
         Returns:
           Representations z, `[n, d]`.
         """
-        if images.ndim != 4 or images.shape[-1] != 3:
+        if images.ndim != 4:
             raise ValueError(
-                f"the encoder takes images [n, height, width, 3], got shape {images.shape}: put "
-                f"the colour channels last and add a leading axis to a single image"
+                f"the encoder takes images [n, height, width, channels], got shape {images.shape}: "
+                "put the channels last and add a leading axis to a single image"
             )
         x = self._stem(jnp.asarray(images), train)
         block = nn.remat(self.block, static_argnums=(2,)) if self.remat else self.block
@@ -185,7 +189,29 @@ class ResNet(_Layers):
         return nn.max_pool(x, (3, 3), (2, 2), ((1, 1), (1, 1))) if standard else x
 
 
-ResNet10 = functools.partial(ResNet, BasicBlock, (1, 1, 1, 1))
-ResNet18 = functools.partial(ResNet, BasicBlock, (2, 2, 2, 2))
-ResNet34 = functools.partial(ResNet, BasicBlock, (3, 4, 6, 3))
-ResNet50 = functools.partial(ResNet, Bottleneck, (3, 4, 6, 3))
+class ResNet10(ResNet):
+    """One basic block a stage; for small experiments."""
+
+    block: type[_Block] = BasicBlock
+    depths: tuple[int, ...] = (1, 1, 1, 1)
+
+
+class ResNet18(ResNet):
+    """Two basic blocks a stage."""
+
+    block: type[_Block] = BasicBlock
+    depths: tuple[int, ...] = (2, 2, 2, 2)
+
+
+class ResNet34(ResNet):
+    """Basic blocks, 3, 4, 6 and 3 of them."""
+
+    block: type[_Block] = BasicBlock
+    depths: tuple[int, ...] = (3, 4, 6, 3)
+
+
+class ResNet50(ResNet):
+    """Bottlenecks, 3, 4, 6 and 3 of them."""
+
+    block: type[_Block] = Bottleneck
+    depths: tuple[int, ...] = (3, 4, 6, 3)

@@ -1,9 +1,4 @@
-"""3×3 convolutions on CPUs by Winograd's products: `invclr_jax/native` as primitives of JAX.
-
-There are two, both bilinear: the convolution x * w and the gradient of ⟨x * w, y⟩ in w. The
-gradient in x is again a convolution, of y with the kernel turned around. So these two are closed
-under differentiation: every derivative, of any order, forward or reverse, is made of them.
-"""
+"""3×3 convolutions on CPUs by Winograd's products: calls of the C++ in `invclr_jax/native`."""
 
 import ctypes
 import functools
@@ -12,11 +7,10 @@ import pathlib
 
 import jax
 import jax.numpy as jnp
-from jax.extend.core import Primitive
-from jax.interpreters import ad, batching, mlir
 from jaxtyping import Array, Float
 
 from invclr_jax import native
+from invclr_jax.models.dtypes import Shaped
 
 CHANNELS = 16
 """Input and output channels come in multiples of so many, the widest vectors of a processor."""
@@ -32,18 +26,12 @@ allows the compiler to use."""
 FUNCTIONS = ("convolve", "kernel_gradient")
 
 
-def suits(x: Array, kernel: Array) -> bool:
-    """Whether `convolve` takes these images and this kernel, on this machine.
-
-    Args:
-      x: images `[n, h, v, c]`.
-      kernel: `[k, k, c, f]`.
-    """
+def suits(x: Shaped, kernel: Shaped) -> bool:
+    """Whether `convolve` takes images and a kernel of these shapes and types."""
     return (
         kernel.shape[:2] == (3, 3)
         and kernel.shape[2] % CHANNELS == kernel.shape[3] % CHANNELS == 0
         and x.dtype == kernel.dtype == jnp.float32
-        and library() is not None
     )
 
 
@@ -51,7 +39,19 @@ def convolve(
     x: Float[Array, "n h v c"], kernel: Float[Array, "3 3 c f"]
 ) -> Float[Array, "n h v f"]:
     """Convolves with stride 1, one zero padded on each side; see `suits`."""
-    return _convolve_p.bind(x, kernel)
+    return _call("convolve", (*x.shape[:3], kernel.shape[3]), x, kernel)
+
+
+def kernel_gradient(
+    x: Float[Array, "n h v c"], y: Float[Array, "n h v f"]
+) -> Float[Array, "3 3 c f"]:
+    """The gradient of ⟨convolve(x, w), y⟩ in w."""
+    return _call("kernel_gradient", (3, 3, x.shape[3], y.shape[3]), x, y)
+
+
+def _call(name: str, shape: tuple[int, ...], a: Array, b: Array) -> Array:
+    result = jax.ShapeDtypeStruct(shape, a.dtype)
+    return jax.ffi.ffi_call(_target(name, library()), result)(a, b)
 
 
 @functools.cache
@@ -59,10 +59,8 @@ def library() -> str | None:
     """The name of the library that this processor can use, registered with XLA.
 
     Returns:
-      None where there is none: not compiled, another kind of processor, or an accelerator.
+      None where there is none: not compiled, or another kind of processor.
     """
-    if jax.default_backend() != "cpu":
-        return None
     able = _processor()
     levels = (level for level, needed in LEVELS.items() if needed <= able)
     return next(filter(_register, levels), None)
@@ -93,87 +91,3 @@ def _register(level: str) -> bool:
 
 def _target(name: str, level: str | None) -> str:
     return f"invclr_{name}_{level}"
-
-
-def _kernel_gradient(
-    x: Float[Array, "n h v c"], y: Float[Array, "n h v f"]
-) -> Float[Array, "3 3 c f"]:
-    return _kernel_gradient_p.bind(x, y)
-
-
-def _input_gradient(
-    kernel: Float[Array, "3 3 c f"], y: Float[Array, "n h v f"]
-) -> Float[Array, "n h v c"]:
-    return convolve(y, kernel[::-1, ::-1].swapaxes(2, 3))
-
-
-def _primitive(name: str, shape) -> Primitive:
-    """A primitive that calls a function of the library.
-
-    Args:
-      name: one of `FUNCTIONS`.
-      shape: of the result, from those of the two operands.
-    """
-
-    def call(a, b):
-        result = jax.ShapeDtypeStruct(shape(a.shape, b.shape), a.dtype)
-        return jax.ffi.ffi_call(_target(name, library()), result)(a, b)
-
-    primitive = Primitive(f"winograd_{name}")
-    primitive.def_impl(jax.jit(call))
-    primitive.def_abstract_eval(lambda a, b: jax.core.ShapedArray(shape(a.shape, b.shape), a.dtype))
-    mlir.register_lowering(primitive, mlir.lower_fun(call, multiple_results=False), "cpu")
-    batching.primitive_batchers[primitive] = functools.partial(_one_by_one, primitive)
-    return primitive
-
-
-def _one_by_one(primitive: Primitive, operands, axes):
-    """`vmap` as a loop: there is no call with several kernels."""
-    mapped = {
-        i: jnp.moveaxis(operands[i], axis, 0) for i, axis in enumerate(axes) if axis is not None
-    }
-
-    def one(parts):
-        return primitive.bind(*(parts.get(i, x) for i, x in enumerate(operands)))
-
-    return jax.lax.map(one, mapped), 0
-
-
-def _fold_images(operands, axes):
-    """`vmap` over images only: one call with more of them."""
-    (x, kernel), (axis, kernel_axis) = operands, axes
-    if kernel_axis is not None:
-        return _one_by_one(_convolve_p, operands, axes)
-    x = jnp.moveaxis(x, axis, 0)
-    y = convolve(x.reshape(-1, *x.shape[2:]), kernel)
-    return y.reshape(*x.shape[:2], *y.shape[1:]), 0
-
-
-def _output_shape(x, kernel):
-    if (len(x), len(kernel)) != (4, 4) or kernel[:3] != (3, 3, x[3]):
-        raise ValueError(
-            f"images {x} do not suit a kernel {kernel}: give [n, h, v, c] and [3, 3, c, f]"
-        )
-    return (*x[:3], kernel[3])
-
-
-def _kernel_shape(x, y):
-    if len(x) != 4 or y[:-1] != x[:-1]:
-        raise ValueError(f"images {x} do not suit outputs {y}: all but the channels must be equal")
-    return (3, 3, x[3], y[3])
-
-
-_convolve_p = _primitive("convolve", _output_shape)
-batching.primitive_batchers[_convolve_p] = _fold_images
-ad.defbilinear(
-    _convolve_p,
-    lambda y, x, kernel: _input_gradient(kernel, y),
-    lambda y, x, kernel: _kernel_gradient(x, y),
-)
-
-_kernel_gradient_p = _primitive("kernel_gradient", _kernel_shape)
-ad.defbilinear(
-    _kernel_gradient_p,
-    lambda kernel, x, y: _input_gradient(kernel, y),
-    lambda kernel, x, y: convolve(x, kernel),
-)

@@ -22,7 +22,7 @@ from jaxtyping import Array, Float
 
 from invclr_jax.objectives.features import apply_feature
 from invclr_jax.parallel import Axis
-from invclr_jax.transforms.base import Box
+from invclr_jax.transforms.base import Distribution
 
 RepresentWithAux = Callable[[Array], tuple[Array, Any]]
 """alpha `[K, a]` -> z `[K, d]` and what else to keep of the forward pass (batch statistics)."""
@@ -73,7 +73,7 @@ def sampled_square(g: Float[Array, "k a"], shift: Float[Array, "l k a"]) -> Floa
 
 
 def moments_square(
-    g: Float[Array, "k a"], alpha: Float[Array, "k a"], box: Box
+    g: Float[Array, "k a"], alpha: Float[Array, "k a"], box: Distribution
 ) -> Float[Array, ""]:
     """Expectation of `sampled_square` over alpha' in the box."""
     variance, mean = (jnp.asarray(m, alpha.dtype)[None] for m in (box.variance, box.mean))
@@ -95,7 +95,7 @@ def pushed_square(
     )
 
 
-def moment_directions(box: Box, alpha: Float[Array, "k a"]) -> Float[Array, "r k a"]:
+def moment_directions(box: Distribution, alpha: Float[Array, "k a"]) -> Float[Array, "r k a"]:
     """At most a directions v_ri with Σ_r v_ri v_riᵀ = E[(alpha' - alpha_i)(alpha' - alpha_i)ᵀ].
 
     That moment is S² + δδᵀ for S² = diag(variance) and δ = mean - alpha_i. With u = S⁻¹δ and

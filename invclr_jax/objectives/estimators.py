@@ -1,17 +1,21 @@
-"""Estimators of the invariance penalty (the last term of Eq. 13) for draws that are given.
+"""Estimators of the invariance penalty (the last term of Eq. 13): each draws, and each computes.
 
-All but `finite_penalty` estimate the quantity at the head of `derivatives.py`: `sampled` and
-`moments` by reverse mode from random signs e, `forward` and `exact` by forward mode for all e.
+All but `Finite` estimate the quantity at the head of `derivatives.py`: `Sampled` and `Moments` by
+reverse mode from random signs e, `Forward` and `Exact` by forward mode for all e. Randomness is
+apart from the computation: `draw` gives arrays with one row for each sample, so that on several
+devices one draws for all samples and takes `parallel.local_rows`, and the numbers do not depend on
+the number of devices.
 """
 
-from collections.abc import Callable
+import dataclasses
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import jax
-import jax.numpy as jnp
-import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PRNGKeyArray
 
+from invclr_jax.objectives import pairs
 from invclr_jax.objectives.derivatives import (
+    RepresentWithAux,
     moment_directions,
     moments_square,
     pull_back,
@@ -19,197 +23,235 @@ from invclr_jax.objectives.derivatives import (
     pushed_square,
     sampled_square,
 )
-from invclr_jax.objectives.features import FEATURES, apply_feature
+from invclr_jax.objectives.features import FEATURES
 from invclr_jax.parallel import Axis
-from invclr_jax.transforms.base import Box
+from invclr_jax.transforms.base import Distribution
 
-Represent = Callable[[Array], Array]
-"""alpha `[K, a]` -> z `[K, d]`: a closure over x, beta and the parameters."""
+Noise = dict[str, Array]
+Estimate = tuple[Float[Array, ""], Float[Array, "k d"], Any]
+PAIRS = ("alpha", "views")
 
 
-def sampled_penalty(
-    represent: Represent,
-    alpha: Float[Array | np.ndarray, "k a"],
-    alpha_prime: Float[Array | np.ndarray, "l k a"],
-    e: Float[Array | np.ndarray, "k d"],
-    *,
-    feature: str = "unit",
-) -> Float[Array, ""]:
-    """The paper's estimator: mean over l and i of [g_i·(alpha'_li - alpha_i)]², Eq. 13.
+@runtime_checkable
+class Estimator(Protocol):
+    """One way to estimate the penalty; an object of one's own with these attributes works too."""
 
-    Args:
-      represent: alpha `[k, a]` -> z `[k, d]`.
-      alpha: where the derivative is taken, `[k, a]`.
-      alpha_prime: L draws from the box for each sample, `[l, k, a]`.
-      e: a sign vector for each sample, `[k, d]`.
-      feature: `unit`, `centred` or `relative`.
+    features: tuple[str, ...]
+    """Names of the features h that it can take."""
 
-    Returns:
-      The penalty: no factor 1/2, no weight, no clip.
+    def draw(self, key: PRNGKeyArray, n: int, *, box: Distribution, dim: int) -> Noise:
+        """Random numbers for `n` samples, arrays with leading axis n.
+
+        Args:
+          key: what they are drawn from.
+          n: number of samples.
+          box: the distribution of alpha.
+          dim: d, the number of components of z.
+        """
+        ...
+
+    def __call__(
+        self,
+        represent: RepresentWithAux,
+        alpha: Float[Array, "k a"],
+        noise: Noise,
+        *,
+        box: Distribution,
+        feature: str,
+        axis: Axis = None,
+        z_prime: Float[Array, "k d"] | None = None,
+    ) -> Estimate:
+        """The penalty together with z, from one forward pass (`Finite` may need a second).
+
+        Args:
+          represent: this device's alpha `[k, a]` -> (z `[k, d]`, aux).
+          alpha: where the derivative is taken, `[k, a]`.
+          noise: this device's rows of what `draw` gave.
+          box: the distribution of alpha.
+          feature: one of `features`.
+          axis: mapped axis whose devices hold the rest of the batch.
+          z_prime: representations of the same x under independent transformations, `[k, d]`, such
+            as the second view; only `Finite` uses it.
+
+        Returns:
+          Mean over this device's samples (the mean of it over devices is the whole batch's
+          penalty), z and aux.
+        """
+        ...
+
+    def takes_second_view(self, beta: Any) -> bool:
+        """Whether the second view serves as `z_prime`, where the first was drawn with `beta`."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True)
+class _FirstOrder:
+    """What the estimators of the derivative share."""
+
+    features: ClassVar[tuple[str, ...]] = FEATURES
+
+    def takes_second_view(self, beta: Any) -> bool:
+        """They look at the first view only."""
+        return False
+
+
+@dataclasses.dataclass(frozen=True)
+class Sampled(_FirstOrder):
+    """The paper's: one sign vector e and L alpha' for each sample, reverse mode.
+
+    Attributes:
+      num_samples: L.
     """
-    alpha = checked_alpha(alpha, feature)
-    if alpha_prime.ndim != 3 or alpha_prime.shape[1:] != alpha.shape:
-        raise ValueError(
-            f"alpha_prime has shape {alpha_prime.shape}: for alpha of shape {alpha.shape} it must "
-            f"be [L, {alpha.shape[0]}, {alpha.shape[1]}]"
-        )
-    _, pull, _ = pull_back(_without_aux(represent), alpha, feature)
-    return sampled_square(pull(jnp.asarray(e)), jnp.asarray(alpha_prime) - alpha[None])
+
+    num_samples: int = 100
+
+    def __post_init__(self):
+        if self.num_samples < 1:
+            raise ValueError(
+                f"num_samples must be at least 1, got {self.num_samples}: the paper uses 100"
+            )
+
+    def draw(self, key, n, *, box, dim):
+        """`alpha_prime` `[n, l, a]` and the signs `e` `[n, d]`."""
+        alpha_key, sign_key = jax.random.split(key)
+        return {
+            "alpha_prime": _alpha_prime(alpha_key, n, self.num_samples, box),
+            "e": _signs(sign_key, n, dim),
+        }
+
+    def __call__(self, represent, alpha, noise, *, box, feature, axis=None, z_prime=None):
+        """Mean over l and i of [g_i·(alpha'_li - alpha_i)]²."""
+        z, pull, aux = pull_back(represent, alpha, feature, axis)
+        return sampled_square(pull(noise["e"]), _shift(alpha, noise)), z, aux
 
 
-def moments_penalty(
-    represent: Represent,
-    alpha: Float[Array | np.ndarray, "k a"],
-    box: Box,
-    e: Float[Array | np.ndarray, "k d"],
-    *,
-    feature: str = "unit",
-) -> Float[Array, ""]:
-    """`sampled_penalty` with infinitely many alpha': its expectation over the box.
+@dataclasses.dataclass(frozen=True)
+class Moments(_FirstOrder):
+    """One sign vector e for each sample, the expectation over alpha', reverse mode."""
 
-    Args:
-      represent: alpha `[k, a]` -> z `[k, d]`.
-      alpha: where the derivative is taken, `[k, a]`.
-      box: the distribution of alpha'.
-      e: a sign vector for each sample, `[k, d]`.
-      feature: `unit`, `centred` or `relative`.
+    def draw(self, key, n, *, box, dim):
+        """The signs `e` `[n, d]`."""
+        return {"e": _signs(jax.random.split(key)[1], n, dim)}
 
-    Returns:
-      mean_i [Σ_j g_ij² variance_j + (g_i·(mean - alpha_i))²].
+    def __call__(self, represent, alpha, noise, *, box, feature, axis=None, z_prime=None):
+        """mean_i [Σ_j g_ij² variance_j + (g_i·(mean - alpha_i))²]."""
+        z, pull, aux = pull_back(represent, alpha, feature, axis)
+        return moments_square(pull(noise["e"]), alpha, box), z, aux
+
+
+@dataclasses.dataclass(frozen=True)
+class Forward(_FirstOrder):
+    """The expectation over e, one direction alpha' - alpha for each sample, forward mode."""
+
+    def draw(self, key, n, *, box, dim):
+        """`alpha_prime` `[n, 1, a]` and `signs` `[n, 1]` that tell samples apart."""
+        alpha_key, sign_key = jax.random.split(key)
+        return {
+            "alpha_prime": _alpha_prime(alpha_key, n, 1, box),
+            "signs": _signs(sign_key, n, 1),
+        }
+
+    def __call__(self, represent, alpha, noise, *, box, feature, axis=None, z_prime=None):
+        """1/K |Σ_i s_i J_i (alpha'_i - alpha_i)|²."""
+        directions = noise["signs"].T[:, :, None] * _shift(alpha, noise)
+        return along(represent, alpha, directions, feature=feature, axis=axis)
+
+
+@dataclasses.dataclass(frozen=True)
+class Exact(_FirstOrder):
+    """The expectation over e and alpha', one forward derivative for each component of alpha.
+
+    All samples share the derivatives; random signs tell them apart.
     """
-    alpha = checked_alpha(alpha, feature, box)
-    _, pull, _ = pull_back(_without_aux(represent), alpha, feature)
-    return moments_square(pull(jnp.asarray(e)), alpha, box)
+
+    def draw(self, key, n, *, box, dim):
+        """`signs` `[n, a]` that tell samples apart, one for each derivative."""
+        return {"signs": _signs(jax.random.split(key)[1], n, box.size)}
+
+    def __call__(self, represent, alpha, noise, *, box, feature, axis=None, z_prime=None):
+        """mean_i [Σ_j variance_j |J_ij|² + |J_i (mean - alpha_i)|²]."""
+        directions = moment_directions(box, alpha)
+        signs = noise["signs"].T[: len(directions), :, None]
+        return along(represent, alpha, signs * directions, feature=feature, axis=axis)
 
 
-def forward_penalty(
-    represent: Represent,
-    alpha: Float[Array | np.ndarray, "k a"],
-    directions: Float[Array | np.ndarray, "k a"],
-    *,
-    feature: str = "unit",
-) -> Float[Array, ""]:
-    """One forward derivative along one direction for each sample: 1/K |Σ_i J_i v_i|².
+@dataclasses.dataclass(frozen=True)
+class Finite:
+    """The difference itself: another view z' of the same x instead of a derivative.
 
-    Args:
-      represent: alpha `[k, a]` -> z `[k, d]`.
-      alpha: where the derivative is taken, `[k, a]`.
-      directions: v_i = s_i (alpha'_i - alpha_i) with independent signs s_i, `[k, a]`.
-      feature: `unit`, `centred` or `relative`.
-
-    Returns:
-      The penalty.
+    Attributes:
+      pair: what z' is. `alpha`: the same beta under another alpha, which takes a forward pass
+        unless there is no beta and the second view serves. `views`: the second view as it is,
+        alpha and beta both drawn anew.
+      ridge: of the feature `canonical`.
+      temperature: of the feature `infonce`.
     """
-    alpha = checked_alpha(alpha, feature)
-    if directions.shape != alpha.shape:
-        raise ValueError(
-            f"directions have shape {directions.shape}: give one for each row of alpha, "
-            f"whose shape is {alpha.shape}"
-        )
-    _, push, _ = push_forward(_without_aux(represent), alpha, feature)
-    return pushed_square(push, jnp.asarray(directions, alpha.dtype)[None])
+
+    pair: str = "alpha"
+    ridge: float = 0.01
+    temperature: float = 0.5
+
+    features: ClassVar[tuple[str, ...]] = (*FEATURES, *pairs.PAIR_LOSSES)
+
+    def __post_init__(self):
+        if self.pair not in PAIRS:
+            raise ValueError(f"pair is {self.pair!r}: use one of {', '.join(PAIRS)}")
+
+    def draw(self, key, n, *, box, dim):
+        """`alpha_prime` `[n, 1, a]`."""
+        return {"alpha_prime": _alpha_prime(jax.random.split(key)[0], n, 1, box)}
+
+    def __call__(self, represent, alpha, noise, *, box, feature, axis=None, z_prime=None):
+        """Twice V (Eq. 6, 11) with no expansion in alpha, or a loss of the pair."""
+        z, aux = represent(alpha)
+        if z_prime is None:
+            if self.pair == "views":
+                raise ValueError("Finite(pair='views') needs z_prime, the second view")
+            z_prime, _ = represent(noise["alpha_prime"][:, 0])
+        return self.compare(z, z_prime, feature=feature, axis=axis), z, aux
+
+    def compare(self, z: Array, z_prime: Array, *, feature: str, axis: Axis = None) -> Array:
+        """The penalty of pairs that are given."""
+        if feature in FEATURES:
+            return pairs.squared_distance(z, z_prime, feature=feature, axis=axis)
+        options = {"ridge": self.ridge, "temperature": self.temperature}
+        return pairs.pair_loss(z, z_prime, feature, axis=axis, **options)
+
+    def takes_second_view(self, beta: Any) -> bool:
+        """Where it is asked for, or where nothing but alpha varies."""
+        return self.pair == "views" or beta is None
 
 
-def exact_penalty(
-    represent: Represent,
-    alpha: Float[Array | np.ndarray, "k a"],
-    box: Box,
+ESTIMATORS: dict[str, type] = {
+    "sampled": Sampled,
+    "moments": Moments,
+    "forward": Forward,
+    "exact": Exact,
+    "finite": Finite,
+}
+
+
+def along(
+    represent: RepresentWithAux,
+    alpha: Float[Array, "k a"],
+    directions: Float[Array, "r k a"],
     *,
-    feature: str = "unit",
-    signs: Float[Array | np.ndarray, " k"] | None = None,
-) -> Float[Array, ""]:
-    """The expectation itself, over e and over alpha'.
-
-    Without `signs` it takes at most K·a forward derivatives, one after another, because each sample
-    needs its own: a reference for small K. With `signs` all samples share at most a of them: the
-    same value where no h depends on another sample's alpha, and unbiased where one does.
-
-    Args:
-      represent: alpha `[k, a]` -> z `[k, d]`.
-      alpha: where the derivative is taken, `[k, a]`.
-      box: the distribution of alpha'.
-      feature: `unit`, `centred` or `relative`.
-      signs: independent ±1 for each sample, `[k]`.
-
-    Returns:
-      mean_i [Σ_j variance_j |J_ij|² + |J_i (mean - alpha_i)|²].
-    """
-    alpha = checked_alpha(alpha, feature, box)
-    directions = moment_directions(box, alpha)
-    _, push, _ = push_forward(_without_aux(represent), alpha, feature)
-    if signs is not None:
-        return pushed_square(push, directions * _checked_signs(signs, alpha)[None, :, None])
-
-    # Recomputing each derivative on the way back keeps memory at that of a single one.
-    @jax.checkpoint
-    def of_sample(i, direction):
-        own = (jnp.arange(len(alpha)) == i)[:, None]
-        return pushed_square(push, jnp.where(own, direction, 0.0)[None])
-
-    pairs = jnp.indices(directions.shape[:2]).reshape(2, -1)
-    return jnp.sum(jax.lax.map(lambda pair: of_sample(pair[1], directions[pair[0]]), pairs.T))
-
-
-def finite_penalty(
-    z: Float[Array | np.ndarray, "k d"],
-    z_prime: Float[Array | np.ndarray, "k d"],
-    *,
-    feature: str = "unit",
+    feature: str,
     axis: Axis = None,
-) -> Float[Array, ""]:
-    """mean_i |h(alpha_i) - h(alpha'_i)|²: twice V (Eq. 6, 11) with no expansion in alpha.
-
-    It needs no factor: Eq. 13's term is twice V-hat (Eq. 12) and approximates the same quantity.
-    Where `feature` has batch statistics they are those of z and z' together: one yardstick for
-    both, so that `relative` is |z - z'|² over the total variance. Statistics of each apart would
-    hide what the new alpha' do to all samples alike, an error of order 1/K.
-
-    Args:
-      z: representations at alpha, `[k, d]`.
-      z_prime: representations of the same x and beta at independent alpha', `[k, d]`.
-      feature: `unit`, `centred` or `relative`.
-      axis: mapped axis whose devices hold the rest of the batch.
-
-    Returns:
-      Mean over this device's samples.
-    """
-    check_feature(feature)
-    if z.ndim != 2 or z.shape != z_prime.shape:
-        raise ValueError(
-            f"representations of shape {z.shape} and {z_prime.shape} cannot be compared: "
-            "both must be [k, d]"
-        )
-    both = jnp.concatenate([jnp.asarray(z), jnp.asarray(z_prime)])
-    h, h_prime = jnp.split(apply_feature(both, feature, axis=axis), 2)
-    return jnp.mean(jnp.sum((h - h_prime) ** 2, axis=-1))
+) -> Estimate:
+    """1/K Σ_r |Σ_i J_i v_ri|² by forward mode, with z and aux."""
+    z, push, aux = push_forward(represent, alpha, feature, axis)
+    return pushed_square(push, directions), z, aux
 
 
-def check_feature(feature: str) -> None:
-    """Raises on a feature that does not exist."""
-    if feature not in FEATURES:
-        raise ValueError(f"no feature {feature!r}: there are {', '.join(FEATURES)}")
+def _alpha_prime(key: PRNGKeyArray, n: int, count: int, box: Distribution) -> Float[Array, "n l a"]:
+    return box.sample(key, n * count).reshape(n, count, box.size)
 
 
-def checked_alpha(alpha: Array | np.ndarray, feature: str, box: Box | None = None) -> Array:
-    """Alpha as a JAX array, once it, `feature` and `box` are known to fit together."""
-    check_feature(feature)
-    if alpha.ndim != 2:
-        raise ValueError(f"alpha has shape {alpha.shape}: it must be [K, a], a row for each sample")
-    if box is not None and alpha.shape[1] != box.size:
-        raise ValueError(
-            f"alpha has {alpha.shape[1]} columns but the box has {box.size} components: "
-            "give the box of the transform that drew alpha"
-        )
-    return jnp.asarray(alpha)
+def _signs(key: PRNGKeyArray, n: int, count: int) -> Float[Array, "n r"]:
+    return jax.random.rademacher(key, (n, count), float)
 
 
-def _checked_signs(signs, alpha: Array) -> Array:
-    if signs.shape != alpha.shape[:1]:
-        raise ValueError(
-            f"signs have shape {signs.shape}: give one ±1 for each of {len(alpha)} rows"
-        )
-    return jnp.asarray(signs, alpha.dtype)
-
-
-def _without_aux(represent: Represent):
-    return lambda alpha: (represent(alpha), None)
+def _shift(alpha: Array, noise: Noise) -> Float[Array, "l k a"]:
+    """alpha' - alpha."""
+    return noise["alpha_prime"].swapaxes(0, 1) - alpha[None]

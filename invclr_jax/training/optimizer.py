@@ -1,13 +1,17 @@
 """LARS by either rule, SGD, and the learning-rate schedule."""
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, PyTree
 
+from invclr_jax import importing
 from invclr_jax.training.stacking import by_shape
+
+HOME = "invclr_jax.training"
 
 RULES = ("optax", "torchlars")
 MASKS = ("none", "batch_norm_and_bias")
@@ -135,18 +139,46 @@ def decayed(mask: str) -> Callable[[PyTree], PyTree] | bool:
     return True if mask == "none" else lambda params: jax.tree.map(lambda p: p.ndim > 1, params)
 
 
-def make_optimizer(options, schedule: optax.Schedule) -> optax.GradientTransformation:
-    """Builds the optimiser that `config.optimizer` describes."""
+OPTIMIZERS = {"lars": lars, "sgd": sgd}
+
+
+def make_schedule(options: Any, *, steps_per_epoch: int, total_steps: int) -> optax.Schedule:
+    """The learning rate by step that `config.optimizer` describes.
+
+    Args:
+      options: `schedule`, which is `step` or `epoch` for the paper's cosine under a ramp
+        (`base_learning_rate`, `ramp_epochs`), or the import path of a function that returns an
+        optax schedule, called with `schedule_options`.
+      steps_per_epoch: steps in an epoch.
+      total_steps: of the whole run.
+    """
+    if importing.is_path(options.schedule):
+        return importing.build(options.schedule, options.schedule_options.to_dict(), home=HOME)
+    by_epoch = learning_rate(
+        options.base_learning_rate, total_steps / steps_per_epoch, options.ramp_epochs
+    )
+    return step_schedule(by_epoch, steps_per_epoch, options.schedule)
+
+
+def make_optimizer(options: Any, schedule: optax.Schedule) -> optax.GradientTransformation:
+    """The optimiser that `config.optimizer` describes.
+
+    Args:
+      options: `name`, which is `lars` or `sgd`, or the import path of a function such as
+        `optax:adamw`, called with the schedule as `learning_rate` and with `options`.
+      schedule: the learning rate by step.
+    """
+    if importing.is_path(options.name):
+        arguments = {"learning_rate": schedule, **options.options.to_dict()}
+        tx = importing.build(options.name, arguments, home=HOME)
+        if not isinstance(tx, optax.GradientTransformation):
+            raise ValueError(f"{options.name} gives a {type(tx).__name__}, no optax transformation")
+        return tx
     common = {
         "momentum": options.momentum,
         "weight_decay": options.weight_decay,
         "mask": decayed(options.mask),
     }
-    if options.name == "sgd":
-        return by_shape(sgd(schedule, **common))
     if options.name == "lars":
-        trust = options.trust_coefficient
-        return by_shape(
-            lars(schedule, trust_coefficient=trust, rule=options.rule, **common),
-        )
-    raise ValueError(f"unknown optimizer {options.name!r}: use lars or sgd")
+        common |= {"trust_coefficient": options.trust_coefficient, "rule": options.rule}
+    return by_shape(OPTIMIZERS[options.name](schedule, **common))

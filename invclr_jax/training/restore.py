@@ -3,56 +3,61 @@
 from collections.abc import Mapping
 
 import jax
+import jax.numpy as jnp
+import ml_collections
 
-from invclr_jax import data
 from invclr_jax.checkpoint import Checkpoints, Encoder
-from invclr_jax.training.state import Learner, TrainState
+from invclr_jax.models import network
+from invclr_jax.training.state import Recipe, TrainState
 from invclr_jax.training.step import create_state
 
 
 def parts(state: TrainState) -> dict[str, dict]:
     """The state as the two array parts of a checkpoint."""
-    encoder = {"params": state.params["encoder"], "batch_stats": state.batch_stats["encoder"]}
+    modules = {
+        name: {"params": params, **state.statistics[name]} for name, params in state.params.items()
+    }
     training = {
         "step": state.step,
-        "head": {"params": state.params["head"], "batch_stats": state.batch_stats["head"]},
         "opt_state": state.opt_state,
         "method": state.method,
         "probe": state.probe,
     }
-    return {"encoder": encoder, "training": training}
+    return {"encoder": modules.pop("encoder"), "training": training | modules}
 
 
 def from_parts(encoder: Mapping, training: Mapping) -> TrainState:
     """The inverse of `parts`."""
-    head = training["head"]
-    return TrainState(
-        step=training["step"],
-        params={"encoder": encoder["params"], "head": head["params"]},
-        batch_stats={"encoder": encoder["batch_stats"], "head": head["batch_stats"]},
-        opt_state=training["opt_state"],
-        method=training["method"],
-        probe=training["probe"],
-    )
+    rest = dict(training)
+    kept = {name: rest.pop(name) for name in ("step", "opt_state", "method", "probe")}
+    modules = {"encoder": encoder, **rest}
+    params = {name: variables["params"] for name, variables in modules.items()}
+    statistics = {
+        name: {key: tree for key, tree in variables.items() if key != "params"}
+        for name, variables in modules.items()
+    }
+    return TrainState(params=params, statistics=statistics, **kept)
 
 
-def restore_or_create(
-    learner: Learner, checkpoints: Checkpoints, dataset: data.Dataset
-) -> tuple[TrainState, int]:
+def restore_or_create(recipe: Recipe, checkpoints: Checkpoints) -> tuple[TrainState, int]:
     """The newest checkpoint's state, or a fresh one, and its step."""
-    labels = dataset.train.labels
-    targets = 1 if labels is None or labels.ndim == 1 else labels.shape[1]
-    num_outputs = dataset.num_classes or targets
-    fresh = jax.eval_shape(lambda: create_state(learner, num_outputs))
-    found = checkpoints.newest(parts(fresh))
-    if found is None:
-        return create_state(learner, num_outputs), 0
-    step, stored = found
+    fresh = jax.eval_shape(lambda: create_state(recipe))
+    newest = checkpoints.newest(parts(fresh))
+    if newest is None:
+        return create_state(recipe), 0
+    step, stored = newest
     return from_parts(**stored), step
 
 
-def encoder_of(learner: Learner, state: TrainState) -> Encoder:
+def encoder_of(
+    recipe: Recipe, state: TrainState, config: ml_collections.ConfigDict | None = None
+) -> Encoder:
     """The encoder of a training state, as `load_encoder` would give it."""
-    module = learner.encoder.clone(axis=None, groups=1)
-    variables = {"params": state.params["encoder"], "batch_stats": state.batch_stats["encoder"]}
-    return Encoder(learner.config, learner.transform, int(state.step), module, variables)
+    variables = {"params": state.params["encoder"], **state.statistics["encoder"]}
+    return Encoder(
+        module=network.on_one_device(recipe.method.encoder),
+        variables=jax.tree.map(jnp.asarray, variables),
+        transform=recipe.method.transform,
+        config=config,
+        step=int(state.step),
+    )

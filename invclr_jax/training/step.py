@@ -11,54 +11,42 @@ import optax
 from jaxtyping import Array, Int, PRNGKeyArray, PyTree
 
 from invclr_jax import parallel
-from invclr_jax.training import probe
-from invclr_jax.training.methods import METHODS
-from invclr_jax.training.state import Learner, TrainState, init_network, param_dtype
+from invclr_jax.models import network
+from invclr_jax.randomness import stream
+from invclr_jax.training.state import Recipe, TrainState
 
 
-def create_state(learner: Learner, num_outputs: int = 1) -> TrainState:
-    """The state before the first step, a pure function of `config.seed`.
-
-    Args:
-      learner: the run's fixed parts.
-      num_outputs: of the online probe: classes, or numbers to regress.
-    """
-    key = run_key(learner)
+def create_state(recipe: Recipe) -> TrainState:
+    """The state before the first step, a pure function of the recipe's seed."""
     # Unoptimised on CPUs, as it runs once; within another trace options are not allowed.
-    quick = jax.default_backend() == "cpu" and not isinstance(key, jax.core.Tracer)
+    quick = jax.default_backend() == "cpu" and not isinstance(recipe.key, jax.core.Tracer)
     options = {"xla_backend_optimization_level": 0} if quick else None
-    create = functools.partial(_fresh_state, learner, num_outputs)
-    return jax.jit(create, compiler_options=options)(key)
+    create = functools.partial(_fresh_state, recipe)
+    return jax.jit(create, compiler_options=options)(recipe.key)
 
 
-def _fresh_state(learner: Learner, num_outputs: int, key: PRNGKeyArray) -> TrainState:
-    network_key, method_key = jax.random.split(key)
-    params, batch_stats = init_network(learner, network_key)
-    method = METHODS[learner.config.method].init(learner, params, batch_stats, method_key)
-    online = learner.config.online_probe.enabled
+def _fresh_state(recipe: Recipe, key: PRNGKeyArray) -> TrainState:
+    method, images = recipe.method, jnp.zeros((2, *recipe.image_shape), recipe.dtype)
+    params, statistics = method.init(stream(key, "network"), images)
+    dim = network.output_dim(network.on_one_device(method.encoder), images)
     return TrainState(
         step=jnp.zeros((), jnp.int32),
         params=params,
-        batch_stats=batch_stats,
-        opt_state=learner.tx.init(params),
-        method=method,
-        probe=probe.init(learner, num_outputs, param_dtype(learner.config)) if online else {},
+        statistics=statistics,
+        opt_state=recipe.tx.init(params),
+        method=method.init_state(params, statistics, stream(key, "method")),
+        probe=recipe.probe.init(dim, images.dtype) if recipe.probe else {},
     )
 
 
-def run_key(learner: Learner) -> PRNGKeyArray:
-    """The key that all randomness of a run descends from."""
-    return jax.random.key(learner.config.seed)
-
-
-def is_penalised(learner: Learner, step: int) -> bool:
+def is_penalised(recipe: Recipe, step: int) -> bool:
     """Whether the penalty is part of this step."""
-    options = learner.config.penalty
-    return options.weight > 0 and step % options.every == 0
+    penalty = recipe.method.penalty
+    return penalty is not None and penalty.is_due(step)
 
 
 def train_step(
-    learner: Learner,
+    recipe: Recipe,
     penalised: bool,
     state: TrainState,
     rows: PyTree,
@@ -68,72 +56,88 @@ def train_step(
     """One update.
 
     Args:
-      learner: the run's fixed parts.
+      recipe: the run's fixed parts.
       penalised: whether the penalty is part of this step.
       state: the state before it.
       rows: the training set (or just this step's part of it): `image` and perhaps `label`.
       indices: this device's rows.
-      key: the run's, see `run_key`; the step's own key is folded from it.
+      key: the run's; the step's own key is folded from it.
 
     Returns:
       The state after it and metrics averaged over the devices.
     """
     batch = jax.tree.map(lambda array: array[indices], rows)
-    key = jax.random.fold_in(key, state.step)
-    loss_fn = jax.value_and_grad(METHODS[learner.config.method].loss, has_aux=True)
-    (loss, outcome), grads = loss_fn(state.params, state, batch["image"], key, learner, penalised)
-    grads = parallel.mean_over_devices(grads, learner.axis)
-    updates, opt_state = learner.tx.update(grads, state.opt_state, state.params)
+    loss_fn = jax.value_and_grad(recipe.method.loss, has_aux=True)
+    (loss, outcome), grads = loss_fn(
+        state.params,
+        state.statistics,
+        state.method,
+        batch["image"],
+        step=state.step,
+        key=jax.random.fold_in(stream(key, "steps"), state.step),
+        penalised=penalised,
+    )
+    grads = parallel.mean_over_devices(grads, recipe.axis)
+    updates, opt_state = recipe.tx.update(grads, state.opt_state, state.params)
     metrics = {"loss": loss, **outcome.terms, "grad_norm": optax.tree.norm(grads)}
-    online = state.probe
-    if learner.config.online_probe.enabled:
-        online, seen = probe.update(learner, online, outcome.representation, batch["label"])
+    probe = state.probe
+    if recipe.probe is not None:
+        z = outcome.representation
+        probe, seen = recipe.probe.update(probe, z, batch["label"], recipe.axis)
         metrics |= seen
     new_state = TrainState(
         step=state.step + 1,
         params=optax.apply_updates(state.params, updates),
-        batch_stats=parallel.mean_over_devices(outcome.batch_stats, learner.axis),
+        statistics=parallel.mean_over_devices(outcome.statistics, recipe.axis),
         opt_state=opt_state,
-        method=outcome.method,
-        probe=online,
+        method=outcome.state,
+        probe=probe,
     )
-    return new_state, parallel.mean_over_devices(metrics, learner.axis)
+    return new_state, parallel.mean_over_devices(metrics, recipe.axis)
 
 
-def compile_steps(learner: Learner, devices: parallel.Devices = None) -> Callable:
+def pmapped_step(recipe: Recipe, penalised: bool, devices: parallel.Devices = None) -> Callable:
+    """One of a run's two programs, `(state, rows, indices, key) -> (state, metrics)`.
+
+    The old state's memory is reused for the new one. The key is an argument, so that runs which
+    differ in their seed alone share programs through the compilation cache.
+
+    Args:
+      recipe: the run's fixed parts.
+      penalised: whether the penalty is part of the step.
+      devices: the local devices to map over; None for all.
+    """
+    return jax.pmap(
+        functools.partial(train_step, recipe, penalised),
+        axis_name=recipe.axis,
+        in_axes=(0, 0, 0, None),
+        devices=devices,
+        donate_argnums=0,
+    )
+
+
+def compile_steps(recipe: Recipe, devices: parallel.Devices = None) -> Callable:
     """The pmapped step, `(step, state, rows, indices) -> (state, metrics)`.
 
     Steps with and without the penalty are two programs, each compiled when it is first needed:
-    cheaper than a branch on the device, and the host knows which one is due. The old state's memory
-    is reused for the new one. The key is an argument of the programs, so that runs which differ in
-    their seed alone share them through the compilation cache.
+    cheaper than a branch on the device, and the host knows which one is due.
 
     Args:
-      learner: the run's fixed parts.
+      recipe: the run's fixed parts.
       devices: the local devices to map over; None for all.
     """
-    programs = {
-        penalised: jax.pmap(
-            functools.partial(train_step, learner, penalised),
-            axis_name=learner.axis,
-            in_axes=(0, 0, 0, None),
-            devices=devices,
-            donate_argnums=0,
-        )
-        for penalised in (False, True)
-    }
-    key = run_key(learner)
+    programs = {due: pmapped_step(recipe, due, devices) for due in (False, True)}
 
     def step_fn(step, state, rows, indices):
-        with _garbage_left_alone():
-            return programs[is_penalised(learner, step)](state, rows, indices, key)
+        with _no_garbage_collection():
+            return programs[is_penalised(recipe, step)](state, rows, indices, recipe.key)
 
     return step_fn
 
 
 @contextlib.contextmanager
-def _garbage_left_alone() -> Iterator[None]:
-    """Stops the search for garbage, which takes a fifth of the time in which JAX traces a step."""
+def _no_garbage_collection() -> Iterator[None]:
+    """Disables garbage collection, which takes a fifth of the time in which JAX traces a step."""
     enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,27 +1,57 @@
-"""The transformation that a configuration describes."""
+"""Transformations from plain options."""
 
-import ml_collections
-
+from invclr_jax import importing
 from invclr_jax.transforms.base import Transform
 from invclr_jax.transforms.image import ImageTransform
 from invclr_jax.transforms.spirograph import SpirographTransform
 
+HOME = "invclr_jax.transforms"
 
-def build_transform(config: ml_collections.ConfigDict) -> Transform:
-    """Spirograph's renderer for `data.name == "spirograph"`, else crop, flip, jitter, grey.
+
+def _image(options: importing.Options) -> Transform:
+    return ImageTransform(
+        size=options["size"],
+        mean=tuple(options["mean"]),
+        std=tuple(options["std"]),
+        strength=options["strength"],
+        variant=options["variant"],
+        jitter_probability=options["jitter_probability"],
+        grey_probability=options["grey_probability"],
+    )
+
+
+def _spirograph(options: importing.Options) -> Transform:
+    return SpirographTransform(size=options["size"], normalise=options["normalise"])
+
+
+TRANSFORMS = {"image": _image, "spirograph": _spirograph}
+
+
+def build_transform(options: importing.Options, *, trust: importing.Trust = None) -> Transform:
+    """The transformation that `config.transform` describes.
 
     Args:
-      config: resolved configuration whose `transform.size`, `mean` and `std` are known.
+      options: `name`, one of `TRANSFORMS` with the keys it reads, or the import path of a
+        transformation of one's own with `options`.
+      trust: packages that an import path may be in; None for any.
     """
-    options = config.transform
-    if config.data.name == "spirograph":
-        return SpirographTransform(size=options.size, normalise=options.normalise)
-    return ImageTransform(
-        size=options.size,
-        mean=tuple(options.mean),
-        std=tuple(options.std),
-        strength=options.strength,
-        variant=options.variant,
-        jitter_probability=options.jitter_probability,
-        grey_probability=options.grey_probability,
-    )
+    name = options["name"]
+    if name in TRANSFORMS:
+        return TRANSFORMS[name](options)
+    if not importing.is_path(name):
+        raise ValueError(
+            f"no transform {name!r}: use one of {', '.join(TRANSFORMS)}, or the import path of "
+            "your own, package.module:Name"
+        )
+    if name.startswith(importing.UNNAMED):
+        raise ValueError(
+            f"the transform was passed as an object, {name.removeprefix(importing.UNNAMED)}, and "
+            "cannot be made again from its name: pass it again, as transform="
+        )
+    transform = importing.build(name, options.get("options", {}), home=HOME, trust=trust)
+    if not isinstance(transform, Transform):
+        raise ValueError(
+            f"{name} gives a {type(transform).__name__}: a transform has alpha, sample, apply and "
+            "untransformed"
+        )
+    return transform

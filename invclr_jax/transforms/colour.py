@@ -9,10 +9,11 @@ no matrix unit rounds the products on hardware where it would.
 from collections.abc import Sequence
 from typing import Literal
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
+
+from invclr_jax.transforms.pictures import check_alpha, check_images, check_parameter, clip
 
 Variant = Literal["paper", "authors"]
 Planes = list[Array]
@@ -48,8 +49,8 @@ def adjust_brightness(
     Returns:
       x·factor, clipped, `[n, h, w, 3]`.
     """
-    images = check_images(images)
-    factor = _check_parameter(factor, "factor", len(images))
+    images = check_colours(images)
+    factor = check_parameter(factor, "factor", len(images))
     return _join(_brightness(_split(images), _spread(factor)))
 
 
@@ -65,8 +66,8 @@ def adjust_contrast(
     Returns:
       x·factor + mean(x_gs)·(1 - factor), clipped to [0, 1], `[n, h, w, 3]`.
     """
-    images = check_images(images)
-    factor = _check_parameter(factor, "factor", len(images))
+    images = check_colours(images)
+    factor = check_parameter(factor, "factor", len(images))
     return _join(_contrast(_split(images), _spread(factor)))
 
 
@@ -82,8 +83,8 @@ def adjust_saturation(
     Returns:
       x·factor + x_gs·(1 - factor), clipped to [0, 1], `[n, h, w, 3]`.
     """
-    images = check_images(images)
-    factor = _check_parameter(factor, "factor", len(images))
+    images = check_colours(images)
+    factor = check_parameter(factor, "factor", len(images))
     return _join(_saturation(_split(images), _spread(factor)))
 
 
@@ -105,8 +106,8 @@ def adjust_hue(
       The rotated images, `[n, h, w, 3]`.
     """
     check_variant(variant)
-    images = check_images(images)
-    turns = _check_parameter(turns, "turns", len(images))
+    images = check_colours(images)
+    turns = check_parameter(turns, "turns", len(images))
     return _join(_hue(_split(images), turns, variant))
 
 
@@ -119,7 +120,7 @@ def greyscale(images: Float[Array | np.ndarray, "n h w 3"]) -> Float[Array, "n h
     Returns:
       One channel, `[n, h, w, 1]`.
     """
-    return _grey(_split(check_images(images)))[..., None]
+    return _grey(_split(check_colours(images)))[..., None]
 
 
 def colour_jitter(
@@ -140,8 +141,8 @@ def colour_jitter(
       The distorted images, `[n, h, w, 3]`; in [0, 1] for `paper`.
     """
     check_variant(variant)
-    images = check_images(images)
-    alpha = check_alpha(alpha, len(images))
+    images = check_colours(images)
+    alpha = check_alpha(alpha, len(images), NAMES)
     brightness, contrast, saturation, hue = alpha.T
     planes = _brightness(_split(images), _spread(brightness))
     planes = _contrast(planes, _spread(contrast))
@@ -153,24 +154,24 @@ def colour_jitter(
 
 
 def _brightness(planes: Planes, factor: Array) -> Planes:
-    return [_clip(plane * factor) for plane in planes]
+    return [clip(plane * factor) for plane in planes]
 
 
 def _contrast(planes: Planes, factor: Array) -> Planes:
     # The grey of the mean is the mean of the grey, and three sums are cheaper than a grey plane.
     mean_grey = _grey([plane.mean((1, 2), keepdims=True) for plane in planes])
-    return [_clip(plane * factor + mean_grey * (1 - factor)) for plane in planes]
+    return [clip(plane * factor + mean_grey * (1 - factor)) for plane in planes]
 
 
 def _saturation(planes: Planes, factor: Array) -> Planes:
     grey = _grey(planes)
-    return [_clip(plane * factor + grey * (1 - factor)) for plane in planes]
+    return [clip(plane * factor + grey * (1 - factor)) for plane in planes]
 
 
 def _hue(planes: Planes, turns: Array, variant: Variant) -> Planes:
     matrix = _hue_matrix(turns, variant)
     rotated = [_mix([_spread(matrix[:, row, k]) for k in range(3)], planes) for row in range(3)]
-    return rotated if variant == "authors" else [_clip(plane) for plane in rotated]
+    return rotated if variant == "authors" else [clip(plane) for plane in rotated]
 
 
 def _hue_matrix(turns: Float[Array, " n"], variant: Variant) -> Float[Array, "n 3 3"]:
@@ -193,12 +194,6 @@ def _mix(weights: Sequence[Array | float], planes: Planes) -> Array:
     return weights[0] * red + weights[1] * green + weights[2] * blue
 
 
-def _clip(plane: Array) -> Array:
-    # The derivative of a clamp is one selection. That of `jnp.clip` costs up to three times as much
-    # for the sake of one half exactly at 0 and 1, which alpha's gradient does not depend on.
-    return jax.lax.clamp(jnp.zeros((), plane.dtype), plane, jnp.ones((), plane.dtype))
-
-
 def _spread(parameter: Float[Array, " n"]) -> Float[Array, "n 1 1"]:
     return parameter[:, None, None]
 
@@ -214,40 +209,18 @@ def _join(planes: Planes) -> Float[Array, "n h w 3"]:
 # Validation ------------------------------------------------------------------------------------
 
 
-def check_images(images: Array | np.ndarray) -> Float[Array, "n h w 3"]:
+def check_colours(images: Array | np.ndarray) -> Float[Array, "n h w 3"]:
     """The images as a JAX array, or a ValueError if they are not a batch of float RGB images."""
-    if np.ndim(images) != 4 or np.shape(images)[-1] != 3:
+    images = check_images(images)
+    if images.shape[-1] != 3:
         raise ValueError(
-            f"images have shape {np.shape(images)}, not [n, height, width, 3]: give a batch of RGB "
-            "images with channels last (one image is images[None])"
-        )
-    images = jnp.asarray(images)
-    if not jnp.issubdtype(images.dtype, jnp.floating):
-        raise ValueError(
-            f"images have dtype {images.dtype}, not floats in [0, 1]: divide 8-bit images by 255"
+            f"images have {images.shape[-1]} channels: colour operations need three, red, green "
+            "and blue; leave them out for other images"
         )
     return images
-
-
-def check_alpha(alpha: Array | np.ndarray, n: int) -> Float[Array, "n 4"]:
-    """The jitter parameters as a JAX array, or a ValueError if they do not fit n images."""
-    if np.shape(alpha) != (n, 4):
-        raise ValueError(
-            f"alpha has shape {np.shape(alpha)}, not {(n, 4)}: give (brightness, contrast, "
-            f"saturation, hue) for each of the {n} images"
-        )
-    return jnp.asarray(alpha)
 
 
 def check_variant(variant: str) -> None:
     """Raises ValueError unless the variant is one of the two."""
     if variant not in _YIQ:
         raise ValueError(f"unknown variant {variant!r}: use 'paper' or 'authors'")
-
-
-def _check_parameter(parameter: Array | np.ndarray, name: str, n: int) -> Float[Array, " n"]:
-    if np.shape(parameter) != (n,):
-        raise ValueError(
-            f"{name} has shape {np.shape(parameter)}, not {(n,)}: give one number for each image"
-        )
-    return jnp.asarray(parameter)

@@ -1,9 +1,12 @@
-"""Random resized crop and flip on the device, with static shapes.
+"""Crops and flips on the device, with static shapes; `affine` is in warping.
 
 A crop is resampled by two small matrix products an image, rows then columns. Their weights are
 those of Pillow's antialiased bilinear filter, which torchvision's RandomResizedCrop uses; a flip
-reverses the columns' weights and costs nothing. `sample_crops` draws, `crop_boxes` turns the draws
-into boxes once the size of the images is known, `crop_and_resize` applies them.
+reverses the columns' weights and costs nothing.
+
+There are two crops. The random resized crop of whole pixels is beta: `sample_crops` draws,
+`crop_boxes` turns the draws into boxes once the size of the images is known, `crop_and_resize`
+applies them. `crop` has parameters to differentiate in: alpha.
 
 Measured (`benchmarks/resize_quality.py`): equal to Pillow's bilinear filter in floats, within
 one level of 255 of it in 8 bits, where Pillow rounds after each pass. Its Lanczos filter differs by
@@ -18,11 +21,26 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Num, PRNGKeyArray
 
-from invclr_jax.transforms.colour import check_images
+from invclr_jax.transforms.pictures import check_alpha, check_coins, check_images
+from invclr_jax.transforms.warping import affine
+
+__all__ = [
+    "Crops",
+    "affine",
+    "crop",
+    "crop_and_resize",
+    "crop_boxes",
+    "horizontal_flip",
+    "resize",
+    "sample_crops",
+]
 
 ATTEMPTS = 10
 SCALE = (0.08, 1.0)
 RATIO = (3 / 4, 4 / 3)
+
+NAMES = ("crop_down", "crop_right", "crop_log_area", "crop_log_aspect")
+"""Names of `crop`'s parameters."""
 
 
 class Crops(NamedTuple):
@@ -40,15 +58,21 @@ class Crops(NamedTuple):
     position: Float[Array, "n 2"]
 
 
-def sample_crops(key: PRNGKeyArray, n: int, *, scale: Sequence[float] = SCALE) -> Crops:
-    """Draws `n` crops: area uniform in `scale`, aspect log-uniform in `RATIO`, position uniform.
+def sample_crops(
+    key: PRNGKeyArray,
+    n: int,
+    *,
+    scale: Sequence[float] = SCALE,
+    ratio: Sequence[float] = RATIO,
+) -> Crops:
+    """Draws `n` crops: area uniform in `scale`, aspect log-uniform in `ratio`, position uniform.
 
     Several attempts are drawn for each because some (area, aspect) pairs stick out of the image;
     `crop_boxes` takes the first that fits. Drawing all of them at once keeps shapes static.
     """
     draws = jax.random.uniform(key, (n, 2 * ATTEMPTS + 2))
     area, log_aspect, position = jnp.split(draws, [ATTEMPTS, 2 * ATTEMPTS], axis=1)
-    low, high = np.log(RATIO).tolist()
+    low, high = np.log(ratio).tolist()
     return Crops(
         area=scale[0] + (scale[1] - scale[0]) * area,
         aspect=jnp.exp(low + (high - low) * log_aspect),
@@ -92,11 +116,11 @@ def _largest_box(height: int, width: int) -> tuple[int, int]:
 
 
 def crop_and_resize(
-    images: Float[Array | np.ndarray, "n h w 3"],
+    images: Float[Array | np.ndarray, "n h w c"],
     boxes: Num[Array | np.ndarray, "n 4"],
     flip: Bool[Array | np.ndarray, " n"] | None,
     size: tuple[int, int],
-) -> Float[Array, "n height width 3"]:
+) -> Float[Array, "n height width c"]:
     """Cuts a box out of each image, resamples it to one size and mirrors it where asked.
 
     The filter is a triangle as wide as the coarser of the two grids, so that shrinking averages
@@ -104,13 +128,13 @@ def crop_and_resize(
     whole image with unchanged size is the identity.
 
     Args:
-      images: `[n, h, w, 3]`.
+      images: `[n, h, w, c]`.
       boxes: (top, left, height, width) in pixels, `[n, 4]`; fractions are allowed.
       flip: whether to mirror left and right, `[n]`; None mirrors nothing.
       size: height and width of the result.
 
     Returns:
-      `[n, height, width, 3]` in the dtype of `images`.
+      `[n, height, width, c]` in the dtype of `images`.
     """
     images = check_images(images)
     n, height, width, _ = images.shape
@@ -119,45 +143,101 @@ def crop_and_resize(
             f"boxes have shape {np.shape(boxes)}, not {(n, 4)}: give (top, left, height, width) "
             f"for each of the {n} images"
         )
-    flip = None if flip is None else _check_flip(flip, n)
+    flip = None if flip is None else check_coins(flip, "flip", n)
     dtype = jnp.promote_types(images.dtype, jnp.float32)
     top, left, box_height, box_width = jnp.asarray(boxes, dtype).T
-    rows = _weights(top, box_height, height, size[0])
-    columns = _weights(left, box_width, width, size[1])
+    rows = _weights(top, box_height, height, size[0], cut=True)
+    columns = _weights(left, box_width, width, size[1], cut=True)
     if flip is not None:
         columns = jnp.where(flip[:, None, None], columns[:, ::-1], columns)
+    return mix(images.astype(dtype), rows, columns).astype(images.dtype)
+
+
+def crop(
+    images: Float[Array | np.ndarray, "n h w c"],
+    alpha: Float[Array | np.ndarray, "n 4"],
+    size: tuple[int, int],
+) -> Float[Array, "n height width c"]:
+    """Resamples a part of each image; smooth in its place, area and shape almost everywhere.
+
+    A box of sqrt(area/aspect) by sqrt(area·aspect) of the image, no side longer than the image's,
+    is read with the weights of Pillow's `resize(size, BILINEAR, box)`. (·, ·, 0, 0) is the whole
+    image. Next to the box's edge pixels outside it count too, as in Pillow: if they were cut off,
+    the result would jump where the box crosses from one pixel to the next.
+
+    Args:
+      images: `[n, h, w, c]`.
+      alpha: one row for each image, `[n, 4]`:
+        crop_down, crop_right: place of the box's centre in the room that it has, -1 for the upper
+        or left end of the image, 0 for the middle, 1 for the lower or right end;
+        crop_log_area: natural logarithm of the share of the image's area;
+        crop_log_aspect: natural logarithm of width/height in pixels, over that of the image.
+      size: height and width of the result.
+
+    Returns:
+      `[n, height, width, c]` in the wider of the dtypes of images and alpha.
+    """
+    images = check_images(images)
+    alpha = check_alpha(alpha, len(images), NAMES)
+    dtype = jnp.promote_types(jnp.result_type(images, alpha), jnp.float32)
+    down, right, log_area, log_aspect = alpha.astype(dtype).T
+
+    def weights(place, log_share, num_in, num_out):
+        length = num_in * jnp.exp(jnp.minimum(log_share, 0))
+        return _weights((1 + place) / 2 * (num_in - length), length, num_in, num_out, cut=False)
+
+    height, width = images.shape[1:3]
+    rows = weights(down, (log_area - log_aspect) / 2, height, size[0])
+    columns = weights(right, (log_area + log_aspect) / 2, width, size[1])
+    return mix(images.astype(dtype), rows, columns)
+
+
+def mix(
+    images: Float[Array, "n h w c"],
+    rows: Float[Array, "n height h"],
+    columns: Float[Array, "n width w"],
+) -> Float[Array, "n height width c"]:
+    """Linear combinations of rows, then of columns, of each image."""
     # Highest precision: elsewhere than on CPU the default would round pixels to three digits.
     exact = jax.lax.Precision.HIGHEST
-    squeezed = jnp.einsum("nyh,nhwc->nywc", rows, images.astype(dtype), precision=exact)
-    resized = jnp.einsum("nxw,nywc->nyxc", columns, squeezed, precision=exact)
-    return resized.astype(images.dtype)
+    squeezed = jnp.einsum("nyh,nhwc->nywc", rows, images, precision=exact)
+    return jnp.einsum("nxw,nywc->nyxc", columns, squeezed, precision=exact)
 
 
 def _weights(
-    start: Float[Array, " n"], length: Float[Array, " n"], num_in: int, num_out: int
+    start: Float[Array, " n"],
+    length: Float[Array, " n"],
+    num_in: int,
+    num_out: int,
+    *,
+    cut: bool,
 ) -> Float[Array, "n out in"]:
-    """What each of `num_in` pixels gives to each of `num_out` samples of [start, start+length]."""
+    """What each of `num_in` pixels gives to each of `num_out` samples of [start, start+length].
+
+    `cut` leaves out pixels that are not in this range.
+    """
     start, length = start[:, None, None], length[:, None, None]
     step = length / num_out
     centres = start + (jnp.arange(num_out, dtype=step.dtype)[None, :, None] + 0.5) * step
     pixels = jnp.arange(num_in, dtype=step.dtype)[None, None]
     distance = jnp.abs(pixels + 0.5 - centres) / jnp.maximum(step, 1)
-    inside = (pixels + 1 > start) & (pixels < start + length)
-    weights = jnp.where(inside, jnp.maximum(1 - distance, 0), 0)
+    weights = jnp.maximum(1 - distance, 0)
+    if cut:
+        weights = jnp.where((pixels + 1 > start) & (pixels < start + length), weights, 0)
     return weights / weights.sum(axis=-1, keepdims=True)
 
 
 def resize(
-    images: Float[Array | np.ndarray, "n h w 3"], size: tuple[int, int]
-) -> Float[Array, "n height width 3"]:
+    images: Float[Array | np.ndarray, "n h w c"], size: tuple[int, int]
+) -> Float[Array, "n height width c"]:
     """Resamples whole images as `crop_and_resize` does; images of that size come back as they are.
 
     Args:
-      images: `[n, h, w, 3]`.
+      images: `[n, h, w, c]`.
       size: height and width of the result.
 
     Returns:
-      `[n, height, width, 3]` in the dtype of `images`.
+      `[n, height, width, c]` in the dtype of `images`.
     """
     images = check_images(images)
     n, height, width, _ = images.shape
@@ -168,15 +248,9 @@ def resize(
 
 
 def horizontal_flip(
-    images: Float[Array | np.ndarray, "n h w 3"], flip: Bool[Array | np.ndarray, " n"]
-) -> Float[Array, "n h w 3"]:
+    images: Float[Array | np.ndarray, "n h w c"], flip: Bool[Array | np.ndarray, " n"]
+) -> Float[Array, "n h w c"]:
     """Mirrors left and right where `flip` (`[n]`) is true."""
     images = check_images(images)
-    flip = _check_flip(flip, len(images))
+    flip = check_coins(flip, "flip", len(images))
     return jnp.where(flip[:, None, None, None], images[:, :, ::-1], images)
-
-
-def _check_flip(flip: Array | np.ndarray, n: int) -> Bool[Array, " n"]:
-    if np.shape(flip) != (n,):
-        raise ValueError(f"flip has shape {np.shape(flip)}, not {(n,)}: give one coin an image")
-    return jnp.asarray(flip, bool)

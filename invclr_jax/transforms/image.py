@@ -1,48 +1,65 @@
-"""The transformation of natural images: crop, flip, jitter, grey, normalise."""
+"""The transformation of natural images: crop, flip, affine map, jitter, grey, normalise."""
 
 import dataclasses
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, PRNGKeyArray, UInt8
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from invclr_jax.transforms import colour, geometry
-from invclr_jax.transforms.base import Box
-
-Images = UInt8[Array | np.ndarray, "n h w 3"] | Float[Array | np.ndarray, "n h w 3"]
-
+from invclr_jax.transforms import colour, geometry, warping
+from invclr_jax.transforms.base import Box, Distribution, Product, Transform
+from invclr_jax.transforms.compose import join
+from invclr_jax.transforms.image_options import GROUPS, check_options
+from invclr_jax.transforms.pictures import Images, as_floats, check_alpha
+from invclr_jax.transforms.shifting import DEVIATIONS, moved
+from invclr_jax.transforms.spatial import ROTATIONS, Affine, random_resized_crops
+from invclr_jax.transforms.wrappers import where
 
 STRENGTHS = (0.0, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1.0)
 """Test-time strengths of the jitter (Fig. 4)."""
 
 
 class ImageBeta(NamedTuple):
-    """What the penalty leaves alone: crops (None where there are none) and coins, `[n]` each."""
+    """What the penalty leaves alone; None where there is no such thing, or where it is alpha.
+
+    Attributes:
+      crops: random resized crops.
+      flip: coins, `[n]`.
+      jitter: coins, `[n]`.
+      grey: coins, `[n]`.
+      colour: parameters of the jitter, `[n, 4]`.
+      affine: parameters of the affine map, `[n, 6]`.
+    """
 
     crops: geometry.Crops | None
     flip: Bool[Array, " n"]
     jitter: Bool[Array, " n"]
     grey: Bool[Array, " n"]
+    colour: Float[Array, "n 4"] | None = None
+    affine: Float[Array, "n 6"] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
 class ImageTransform:
-    """Random resized crop, flip, colour jitter, greyscale and normalisation.
+    """Random resized crop, flip, affine map, colour jitter, greyscale and normalisation.
 
-    alpha is (brightness, contrast, saturation, hue), drawn from U(1-0.8S, 1+0.8S)³ × U(-0.2S, 0.2S)
-    for the strength S; everything else is beta. An image whose jitter is off keeps its alpha, and
-    its derivative in alpha is 0. From S = 1.25 on the lower end of the factors stays at 0, as in
-    torchvision: below it a factor would blacken or invert the image.
+    `penalised` says what alpha is made of; everything else is beta. Colour is (brightness,
+    contrast, saturation, hue), drawn from U(1-0.8S, 1+0.8S)³ × U(-0.2S, 0.2S) for the strength S.
+    An image whose jitter is off keeps its alpha, and its derivative in alpha is 0. From S = 1.25 on
+    the lower end of the factors stays at 0, as in torchvision: below it a factor would blacken or
+    invert the image. A penalised crop is `geometry.crop`, which has a derivative, in place of one
+    of whole pixels.
 
     Test-time variants come by `dataclasses.replace`: `crop=False, flip=False, grey_probability=0,
     jitter_probability=1` leaves colour alone, at any `strength`.
 
     Attributes:
       size: side of the result in pixels, or its (height, width).
-      mean: of each channel, subtracted last.
+      mean: of each channel, subtracted last. Images may have any number of channels, but jitter and
+        grey need three.
       std: of each channel, divided by last.
       strength: S; the paper trains at 0.5.
       variant: which hue, see `colour.adjust_hue`.
@@ -51,6 +68,11 @@ class ImageTransform:
       crop: whether to crop; if not, images are only resized.
       flip: whether to mirror every second image.
       crop_scale: smallest and largest share of the image's area that a crop covers.
+      crop_ratio: smallest and largest aspect of a crop.
+      jitter_widths: of brightness, contrast, saturation and hue at S = 1.
+      affine: distribution of an affine map after the crop, see `geometry.affine`, or half the
+        widths of a box around 0; None for none, or for rotations by up to 30 degrees if penalised.
+      penalised: those of colour, crop and affine that alpha is made of, in this order.
     """
 
     size: int | tuple[int, int]
@@ -63,12 +85,18 @@ class ImageTransform:
     crop: bool = True
     flip: bool = True
     crop_scale: Sequence[float] = geometry.SCALE
+    crop_ratio: Sequence[float] = geometry.RATIO
+    jitter_widths: Sequence[float] = (0.8, 0.8, 0.8, 0.2)
+    affine: Distribution | Sequence[float] | None = None
+    penalised: Sequence[str] = ("colour",)
 
     def __post_init__(self):
-        for name in ("mean", "std", "crop_scale"):  # as tuples, so that the transform is hashable
+        for name in ("mean", "std", "crop_scale", "crop_ratio", "jitter_widths"):
+            # Tuples, so that the transform is hashable.
             object.__setattr__(self, name, tuple(float(v) for v in getattr(self, name)))
-        colour.check_variant(self.variant)
-        _check_options(self)
+        object.__setattr__(self, "penalised", tuple(self.penalised))
+        check_options(self)
+        object.__setattr__(self, "affine", _distribution(self.affine, "affine" in self.penalised))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -76,94 +104,139 @@ class ImageTransform:
         return (self.size, self.size) if isinstance(self.size, int) else self.size
 
     @property
-    def alpha(self) -> Box:
-        """The distribution of (brightness, contrast, saturation, hue)."""
-        factor, turns = 0.8 * self.strength, 0.2 * self.strength
-        low = max(0.0, 1 - factor)
-        return Box([low] * 3 + [-turns], [1 + factor] * 3 + [turns], colour.NAMES)
+    def distributions(self) -> dict[str, Distribution]:
+        """The distribution of each group of parameters, whether it is penalised or not."""
+        groups: dict[str, Distribution] = {"colour": self._colour()}
+        if "crop" in self.penalised:
+            still = Box([0] * 4, [0] * 4, geometry.NAMES)
+            groups["crop"] = (
+                random_resized_crops(self.crop_scale, self.crop_ratio) if self.crop else still
+            )
+        if self.affine is not None:
+            groups["affine"] = cast(Distribution, self.affine)
+        return groups
 
-    def sample(self, key: PRNGKeyArray, n: int) -> tuple[Float[Array, "n 4"], ImageBeta]:
-        """Draws alpha `[n, 4]` and beta for `n` images of any size."""
+    @property
+    def alpha(self) -> Distribution:
+        """The distribution of what is penalised."""
+        parts = tuple(self.distributions[name] for name in self.penalised)
+        return parts[0] if len(parts) == 1 else Product(parts, self._names)
+
+    def sample(self, key: PRNGKeyArray, n: int) -> tuple[Float[Array, "n a"], ImageBeta]:
+        """Draws alpha `[n, a]` and beta for `n` images of any size."""
         alpha_key, crop_key, coin_key = jax.random.split(key, 3)
         odds = jnp.array([0.5 * self.flip, self.jitter_probability, self.grey_probability])
         flip, jitter, grey = jax.random.bernoulli(coin_key, odds[None], (n, 3)).T
-        crops = geometry.sample_crops(crop_key, n, scale=self.crop_scale) if self.crop else None
-        return self.alpha.sample(alpha_key, n), ImageBeta(crops, flip, jitter, grey)
+        crops = None
+        if self.crop and "crop" not in self.penalised:
+            options = {"scale": self.crop_scale, "ratio": self.crop_ratio}
+            crops = geometry.sample_crops(crop_key, n, **options)
+        affine_key = jax.random.fold_in(alpha_key, 1)
+        keys = {"colour": alpha_key, "crop": crop_key, "affine": affine_key}
+        drawn = {name: d.sample(keys[name], n) for name, d in self.distributions.items()}
+        alpha = join([drawn.pop(name) for name in self.penalised], n)
+        return alpha, ImageBeta(crops, flip, jitter, grey, **drawn)
 
     def apply(
-        self, x: Images, alpha: Float[Array | np.ndarray, "n 4"], beta: ImageBeta
-    ) -> Float[Array, "n height width 3"]:
+        self, x: Images, alpha: Float[Array | np.ndarray, "n a"], beta: ImageBeta
+    ) -> Float[Array, "n height width c"]:
         """The transformed images as the encoder sees them.
 
         Args:
-          x: 8-bit images, or floats in [0, 1], of any height and width, `[n, h, w, 3]`.
-          alpha: jitter parameters, `[n, 4]`.
-          beta: crops and coins of `sample`.
+          x: 8-bit images, or floats in [0, 1], of any height and width, `[n, h, w, c]`.
+          alpha: what is penalised, `[n, a]`.
+          beta: the rest of `sample`.
 
         Returns:
-          Normalised images of the transform's size, `[n, height, width, 3]`.
+          Normalised images of the transform's size, `[n, height, width, c]`.
         """
-        images = _as_floats(x)
-        alpha = colour.check_alpha(alpha, len(images))
-        images = self._place(images, beta)
-        jittered = colour.colour_jitter(images, alpha, variant=self.variant)
-        images = jnp.where(_spread(beta.jitter), jittered, images)
-        images = jnp.where(_spread(beta.grey), colour.greyscale(images), images)
-        return self._normalise(images)
+        images = self._check_channels(as_floats(x))
+        alpha = check_alpha(alpha, len(images), self._names)
+        ends = np.cumsum([len(GROUPS[name]) for name in self.penalised])[:-1].tolist()
+        groups = dict(zip(self.penalised, jnp.split(alpha, ends, axis=1), strict=False))
+        images = self._place(images, groups.get("crop"), beta)
+        moving = groups.get("affine", beta.affine)
+        if moving is not None:
+            images = Affine(cast(Distribution, self.affine)).apply(images, moving)
+        factors = cast(Array, groups.get("colour", beta.colour))
+        return self._normalise(self._recolour(images, factors, beta))
 
-    def untransformed(self, x: Images) -> Float[Array, "n height width 3"]:
-        """The plain images, resized if need be and normalised, `[n, height, width, 3]`."""
-        return self._normalise(geometry.resize(_as_floats(x), self.shape))
+    def untransformed(self, x: Images) -> Float[Array, "n height width c"]:
+        """The plain images, resized if need be and normalised, `[n, height, width, c]`."""
+        images = self._check_channels(as_floats(x))
+        return self._normalise(geometry.resize(images, self.shape))
 
-    def shifts(self) -> tuple["ImageTransform", dict[str, "ImageTransform"]]:
-        """The authors' grid: colour alone, always, without crop, flip and grey, by strength."""
+    def shifts(self) -> tuple["ImageTransform", dict[str, Transform]]:
+        """Colour alone, always, without crop, flip and grey, at each of the paper's strengths.
+
+        Of crops and affine maps that are penalised, each component is moved from the neutral one by
+        multiples of its standard deviation.
+        """
         regime = dataclasses.replace(
-            self, crop=False, flip=False, grey_probability=0.0, jitter_probability=1.0
+            self,
+            crop=False,
+            flip=False,
+            grey_probability=0.0,
+            jitter_probability=float(len(self.mean) == 3),
+            affine=None if self.affine is None else [0] * 6,
         )
-        return regime, {
-            f"strength={s:g}": dataclasses.replace(regime, strength=s) for s in STRENGTHS
-        }
+        shifted: dict[str, Transform] = {}
+        if len(self.mean) == 3:
+            shifted |= {
+                f"strength={s:g}": dataclasses.replace(regime, strength=s) for s in STRENGTHS
+            }
+        for column, name in enumerate(self._names):
+            deviation = np.sqrt(self.alpha.variance[column])
+            if name not in colour.NAMES and deviation > 0:
+                for shift in deviation * np.array(DEVIATIONS):
+                    shifted[f"{name}_shift={shift:+.3g}"] = moved(regime, column, shift=shift)
+        return regime, shifted
 
-    def _place(self, images: Array, beta: ImageBeta) -> Array:
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return tuple(name for group in self.penalised for name in GROUPS[group])
+
+    def _colour(self) -> Box:
+        *factors, turns = self.strength * np.array(self.jitter_widths)
+        low = [max(0.0, 1 - factor) for factor in factors]
+        return Box([*low, -turns], [*(1 + factor for factor in factors), turns], colour.NAMES)
+
+    def _place(self, images: Array, crop: Array | None, beta: ImageBeta) -> Array:
+        if crop is not None:
+            return geometry.horizontal_flip(geometry.crop(images, crop, self.shape), beta.flip)
         if beta.crops is None:
             return geometry.horizontal_flip(geometry.resize(images, self.shape), beta.flip)
         boxes = geometry.crop_boxes(beta.crops, *images.shape[1:3])
         return geometry.crop_and_resize(images, boxes, beta.flip, self.shape)
 
+    def _recolour(self, images: Array, factors: Array, beta: ImageBeta) -> Array:
+        if len(self.mean) != 3:
+            return images
+        jittered = colour.colour_jitter(images, factors, variant=self.variant)
+        images = where(beta.jitter, jittered, images)
+        return where(beta.grey, jnp.broadcast_to(colour.greyscale(images), images.shape), images)
+
+    def _check_channels(self, images: Array) -> Array:
+        if images.shape[-1] != len(self.mean):
+            raise ValueError(
+                f"images have {images.shape[-1]} channels, channels last, and mean has "
+                f"{len(self.mean)}: give one mean and one std for each channel"
+            )
+        return images
+
     def _normalise(self, images: Array) -> Array:
         mean, std = (
-            jnp.asarray(v, images.dtype).reshape(1, 1, 1, 3) for v in (self.mean, self.std)
+            jnp.asarray(v, images.dtype).reshape(1, 1, 1, -1) for v in (self.mean, self.std)
         )
         return (images - mean) / std
 
 
-def _as_floats(x: Array | np.ndarray) -> Array:
-    x = jnp.asarray(x)
-    return colour.check_images(x / 255 if x.dtype == jnp.uint8 else x)
-
-
-def _spread(coin: Bool[Array | np.ndarray, " n"]) -> Bool[Array, "n 1 1 1"]:
-    return jnp.asarray(coin, bool)[:, None, None, None]
-
-
-def _check_options(options: ImageTransform) -> None:
-    if len(options.shape) != 2 or min(options.shape) < 1:
-        raise ValueError(f"size is {options.size}: give a positive number of pixels, or two")
-    if len(options.mean) != 3 or len(options.std) != 3 or min(options.std) <= 0:
-        raise ValueError(
-            f"mean is {options.mean} and std is {options.std}: give three numbers each, for red, "
-            "green and blue, and make every std positive"
-        )
-    if options.strength < 0:
-        raise ValueError(
-            f"strength is {options.strength}: use 0 for no jitter, 0.5 for the paper's"
-        )
-    for name in ("jitter_probability", "grey_probability"):
-        if not 0 <= getattr(options, name) <= 1:
-            raise ValueError(f"{name} is {getattr(options, name)}: give a probability from 0 to 1")
-    low, high = options.crop_scale
-    if not 0 < low <= high <= 1:
-        raise ValueError(
-            f"crop_scale is {options.crop_scale}: give the smallest and the largest share of the "
-            "area, above 0, at most 1, in this order"
-        )
+def _distribution(
+    affine: Distribution | Sequence[float] | None, penalised: bool
+) -> Distribution | None:
+    if affine is None:
+        return ROTATIONS if penalised else None
+    if isinstance(affine, Distribution) and not isinstance(affine, np.ndarray):
+        return Affine(affine).alpha
+    widths = np.asarray(affine, float)
+    return Affine(Box(-widths, widths, warping.NAMES if len(widths) == 6 else None)).alpha

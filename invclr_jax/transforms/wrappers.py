@@ -84,7 +84,11 @@ class Sometimes:
     ) -> Float[Array, "n h w c"]:
         """The transformed pictures where the coin says so, else the plain ones."""
         coins, rest = beta
-        return where(coins, self.transform.apply(x, alpha, rest), self.transform.untransformed(x))
+        return where(
+            coins,
+            self.transform.apply(x, jnp.asarray(alpha), rest),
+            self.transform.untransformed(x),
+        )
 
     def untransformed(self, x: Any) -> Float[Array, "n h w c"]:
         """The transform's plain version."""

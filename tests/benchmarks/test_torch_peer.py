@@ -8,14 +8,13 @@ import numpy as np
 import optax
 import pytest
 
+from invclr_jax import config as configuration
 from invclr_jax.models.resnet import ResNet50
-from invclr_jax.training import views
-from invclr_jax.training.methods import simclr as ours
-from invclr_jax.training.state import TrainState, init_network
+from invclr_jax.training.step import create_state
 from invclr_jax.transforms.geometry import crop_boxes
 from invclr_jax.transforms.image import ImageTransform
 from invclr_jax.transforms.spirograph import SpirographTransform
-from tests.training.small import rows, small_config, small_learner
+from tests.training.small import rows, small_config, small_data, small_recipe
 
 torch = pytest.importorskip("torch")
 
@@ -48,7 +47,7 @@ def weights_of(module):
 
 @pytest.fixture(scope="module")
 def step():
-    """Our learner, weights, batch, draws and outcome, in float64."""
+    """Our configuration, recipe, weights, batch and key, in float64."""
     with jax.enable_x64(True):
         config = small_config(
             **{
@@ -58,18 +57,15 @@ def step():
                 "penalty.clip": 1000.0,
             }
         )
-        learner = small_learner(config)
-        params, stats = jax.jit(partial(init_network, learner))(jax.random.key(1))
-        opt_state = learner.tx.init(params)
-        state = TrainState(0, params, stats, opt_state, {}, {})
+        recipe = small_recipe(config)
         x, key = jnp.asarray(rows(n=N)["image"], float), jax.random.key(2)
-        yield learner, state, x, key
+        yield configuration.describe(config, small_data()), recipe, create_state(recipe), x, key
 
 
-def peer_of(learner, params, x):
-    encoder = resnet.ResNet(resnet.BasicBlock, (1, 1), learner.config.model.width)
-    box = learner.transform.alpha
-    peer = simclr.Trainer(learner.config, np.array(x), box.low, box.high, encoder=encoder)
+def peer_of(config, method, params, x):
+    encoder = resnet.ResNet(resnet.BasicBlock, (1, 1), config.model.width)
+    box = method.transform.alpha
+    peer = simclr.Trainer(config, np.array(x), box.low, box.high, encoder=encoder)
     peer.network.double()
     copy_weights(params, peer.network)
     return peer
@@ -85,26 +81,30 @@ def peer_draws(draws):
 
 @pytest.mark.parametrize("penalised", [False, True])
 def test_an_update_is_ours(step, penalised):
-    learner, state, x, key = step
+    config, recipe, state, x, key = step
+    method = recipe.method
     with jax.enable_x64(True):
-        loss_fn = partial(ours.loss, learner=learner, penalised=penalised)
+        options = {"step": 0, "key": key, "penalised": penalised}
+        loss_fn = partial(method.loss, **options)
         gradient = jax.jit(jax.value_and_grad(loss_fn, has_aux=True))
-        (loss, outcome), grads = gradient(state.params, state, x, key)
-        updates, _ = learner.tx.update(grads, state.opt_state, state.params)
+        (loss, outcome), grads = gradient(state.params, state.statistics, state.method, x)
+        updates, _ = recipe.tx.update(grads, state.opt_state, state.params)
         changed = optax.apply_updates(state.params, updates)
-        draws = views.draw(learner, key, N, penalised)
-    peer = peer_of(learner, state.params, x)
-    before, target = (weights_of(peer_of(learner, p, x).network) for p in (state.params, changed))
+        draws = method.draw(jax.random.split(key)[0], x, penalised)
+    peer = peer_of(config, method, state.params, x)
+    before, target = (
+        weights_of(peer_of(config, method, p, x).network) for p in (state.params, changed)
+    )
     found = peer.update(tensor(x), peer_draws(draws))
     np.testing.assert_allclose(found, loss, rtol=1e-9)
-    # The schedule of this learner begins at its base learning rate, the peer's only one.
+    # The schedule of this recipe begins at its base learning rate, the peer's only one.
     for name, value in weights_of(peer.network).items():
         np.testing.assert_allclose(
             value - before[name], target[name] - before[name], rtol=1e-6, atol=1e-12, err_msg=name
         )
     if penalised:
-        weighted = learner.config.penalty.weight * outcome.terms["penalty"]
-        assert 0.01 * loss < weighted < learner.config.penalty.clip
+        weighted = config.penalty.weight * outcome.terms["penalty"]
+        assert 0.01 * loss < weighted < config.penalty.clip
 
 
 def test_bottlenecks_are_ours(x64):

@@ -9,6 +9,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from invclr_jax.checkpoint import load_encoder
+from invclr_jax.config import load_data
 from invclr_jax.data import Dataset
 from invclr_jax.data.dataset import Split
 from invclr_jax.evaluation import protocols
@@ -16,7 +17,6 @@ from invclr_jax.evaluation import results as results_module
 from invclr_jax.evaluation.context import Context
 from invclr_jax.evaluation.results import Results
 from invclr_jax.evaluation.settings import Settings
-from invclr_jax.training.loop import load_data
 from tests.tiny_run import make_run, tiny_config, tiny_images
 
 SETTINGS = Settings(

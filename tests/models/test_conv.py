@@ -1,4 +1,4 @@
-"""Both convolutions agree in value and in derivatives of any nesting."""
+"""Every way to convolve agrees in value and in derivatives of any nesting, on every platform."""
 
 import functools
 
@@ -50,7 +50,7 @@ def test_matrix_products_equal_the_convolution(x64, size, stride, pixels):
     found, expected = (
         quick_jit(functools.partial(derivatives, functools.partial(convolve, **options)))
         for options in (
-            {"stride": stride, "method": "matmul"},
+            {"stride": stride, "method": "auto"},
             {"stride": stride, "method": "xla"},
         )
     )
@@ -61,7 +61,7 @@ def test_matrix_products_equal_the_convolution(x64, size, stride, pixels):
             assert relative_error(ours, theirs) < 1e-10, name
 
 
-@pytest.mark.parametrize("method", ["xla", "matmul"])
+@pytest.mark.parametrize("method", ["xla", "auto"])
 @pytest.mark.parametrize("pixels", [(7, 8), (3, 4), (2, 2), (4, 1), (1, 1)])
 @pytest.mark.parametrize(("size", "stride"), KERNELS)
 def test_convolution_by_its_definition(x64, size, stride, pixels, method):
@@ -83,11 +83,26 @@ def test_convolution_by_its_definition(x64, size, stride, pixels, method):
     ("size", "pixels", "stride", "product"),
     [(1, (7, 8), 1, True), (3, (2, 2), 1, True), (3, (4, 4), 2, True), (3, (7, 8), 1, False)],
 )
-def test_products_replace_what_is_slow(size, pixels, stride, product):
+def test_products_replace_what_is_slow_on_cpus(size, pixels, stride, product):
     x, w, _, _ = arrays(size, pixels)
-    grad = jax.grad(lambda x, w: convolve(x, w, stride, "matmul").sum(), (0, 1))
-    program = str(jax.make_jaxpr(grad)(x, w))
-    assert ("dot_general" in program, "conv_general_dilated" in program) == (product, not product)
+    grad = jax.jit(jax.grad(lambda x, w: convolve(x, w, stride).sum(), (0, 1)))
+    program = grad.lower(x, w).as_text()
+    assert ("dot_general" in program, "stablehlo.convolution" in program) == (product, not product)
+
+
+@pytest.mark.parametrize("platform", ["cuda", "rocm", "tpu"])
+def test_a_program_traced_here_is_lowered_elsewhere(platform):
+    """With XLA's convolutions only: no product in their stead, and no call of our library."""
+    x, w = jnp.zeros((2, 8, 8, 16)), jnp.zeros((3, 3, 16, 16))
+
+    def loss(x, w):
+        return jnp.square(convolve(convolve(x, w), w[:1, :1])).sum()
+
+    traced = jax.jit(jax.grad(loss, (0, 1))).trace(x, w)
+    program = traced.lower(lowering_platforms=(platform,)).as_text()
+    assert "stablehlo.convolution" in program
+    assert "dot_general" not in program
+    assert "custom_call" not in program
 
 
 def test_under_pmap(x64):
@@ -96,22 +111,22 @@ def test_under_pmap(x64):
         jax.pmap(jax.grad(lambda w, x, m=method: jnp.sin(convolve(x, w, 1, m)).sum()), in_axes=0)(
             jnp.stack([w, w]), jnp.stack([x, dx])
         )
-        for method in ("matmul", "xla")
+        for method in ("auto", "xla")
     ]
     assert relative_error(*grads) < 1e-10
 
 
-def test_auto_suits_the_platform():
+def test_an_unknown_way_is_refused():
     x, w, _, _ = arrays(1)
-    program = str(jax.make_jaxpr(convolve)(x, w))
-    assert ("dot_general" in program) == (jax.default_backend() == "cpu")
+    with pytest.raises(ValueError, match="conv 'matmul' is unknown: use one of auto, xla"):
+        convolve(x, w, method="matmul")
 
 
 def test_bfloat16():
     x, w, _, _ = (a.astype(jnp.bfloat16) for a in arrays(1))
     grads = [
         jax.grad(lambda w, m=method: jnp.sin(convolve(x, w, 1, m)).sum())(w)
-        for method in ("matmul", "xla")
+        for method in ("auto", "xla")
     ]
     assert grads[0].dtype == jnp.bfloat16
     assert relative_error(*grads) < 2e-2

@@ -162,7 +162,7 @@ def test_bfloat16_is_near_float32():
     [
         ({"width": 0}, "width must be a positive number of channels, got 0"),
         ({"stem": "imagenet"}, "stem 'imagenet' is unknown: use one of cifar, standard, auto"),
-        ({"conv": "fft"}, "conv 'fft' is unknown: use one of auto, xla, matmul"),
+        ({"conv": "fft"}, "conv 'fft' is unknown: use one of auto, xla"),
     ],
 )
 def test_refused_options(options, message):

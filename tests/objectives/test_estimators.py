@@ -128,12 +128,12 @@ def test_estimators_are_unbiased(x64, batch_norm, feature):
 
 
 def estimate(tiny, key, estimator, feature, **options):
-    draws = penalty.draw(key, 8, box=tiny.box, estimator=estimator, num_samples=3, dim=5)
-    value, _, _ = penalty.estimate(
-        lambda alpha: (tiny.closure()(alpha), None), tiny.alpha, draws,
-        box=tiny.box, estimator=estimator, feature=feature, **options,
-    )  # fmt: skip
-    return value
+    term = penalty.Penalty(
+        estimator=penalty.make_estimator(estimator, num_samples=3), feature=feature
+    )
+    draws = term.estimator.draw(key, 8, box=tiny.box, dim=5)
+    represent = lambda alpha: (tiny.closure()(alpha), None)  # noqa: E731
+    return term(represent, tiny.alpha, draws, box=tiny.box, **options)[0]
 
 
 def test_finite_is_twice_the_conditional_variance(x64):
@@ -217,10 +217,10 @@ def test_zero_representation_is_finite(feature):
 
         values = {}
         for estimator in penalty.ESTIMATORS:
-            noise = penalty.draw(key, 8, box=tiny.box, estimator=estimator, num_samples=2, dim=5)
-            values[estimator], _, _ = penalty.estimate(
-                represent, alpha, noise, box=tiny.box, estimator=estimator, feature=feature
-            )
+            make = penalty.make_estimator(estimator, num_samples=2)
+            term = penalty.Penalty(estimator=make, feature=feature)
+            noise = make.draw(key, 8, box=tiny.box, dim=5)
+            values[estimator], _, _ = term(represent, alpha, noise, box=tiny.box)
         return sum(values.values())
 
     params = jax.tree.map(lambda p: jnp.asarray(p, jnp.float32), tiny.params)

@@ -5,12 +5,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from invclr_jax import cli, data
+from invclr_jax import cli
 from invclr_jax import config as configuration
-from invclr_jax.training import loop
-from invclr_jax.training.state import make_learner
+from invclr_jax.config import checks
 from invclr_jax.training.step import create_state, train_step
-from invclr_jax.transforms.build import build_transform
 from tests.tiny_run import tiny_images
 
 SMALL = {
@@ -32,7 +30,8 @@ triples = st.tuples(floats, floats, floats) | st.tuples(floats) | st.just(("a", 
 
 
 def choices(key, *more):
-    return st.sampled_from([*configuration._CHOICES[key], *more, "nonsense"])
+    known = checks._CHOICES | checks._CHOICES_OR_PATHS
+    return st.sampled_from([*known[key], *more, "nonsense"])
 
 
 OVERRIDES = {
@@ -53,7 +52,10 @@ OVERRIDES = {
         ],
         floats,
     ),
-    **{key: choices(key) for key in configuration._CHOICES if key != "model.name"},
+    **{key: choices(key) for key in checks._CHOICES if key != "log.tracker"},
+    "optimizer.name": choices("optimizer.name", "optax:adamw", "optax:nonsense", "os:system"),
+    "optimizer.schedule": choices("optimizer.schedule"),
+    "head.name": st.sampled_from(["nonsense", "invclr_jax.models.heads:MoCoHead", "os:getcwd"]),
     "model.name": choices("model.name").filter(lambda name: name not in ("resnet34", "resnet50")),
     "method": st.sampled_from(["simclr", "moco", "byol"]),
     "fidelity": st.sampled_from(["paper", "authors", "none"]),
@@ -83,19 +85,10 @@ def build(values):
             place = place.setdefault(parent, {})
         place[last] = value
     config = configuration.resolve(configuration.from_dict(nested))
-    data.check_batch_size(config.batch_size, config.chunks)
-    dataset = loop.load_data(config) if config.data.name == "spirograph" else tiny_images()
-    config = loop.describe_data(config, dataset)
-    per_epoch = data.steps_per_epoch(len(dataset.train), config.batch_size)
-    learner = make_learner(
-        config,
-        build_transform(config),
-        steps_per_epoch=per_epoch,
-        total_steps=loop.total_steps(config, per_epoch),
-        num_devices=1,
-        num_classes=dataset.num_classes,
-    )
-    return learner, dataset
+    renders = config.data.name == "spirograph"
+    dataset = configuration.load_data(config) if renders else tiny_images()
+    config = configuration.describe(config, dataset)
+    return configuration.from_config(config, dataset, axis=None), dataset, config
 
 
 @settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow])
@@ -113,17 +106,16 @@ def test_a_config_builds_or_is_refused(values):
 def test_a_config_that_builds_can_be_traced(values):
     """Whatever is not refused reaches the end of the step, so nobody meets a shape of JAX's."""
     try:
-        learner, dataset = build(values)
+        recipe, dataset, config = build(values)
     except ValueError:
         return
-    outputs = dataset.num_classes or 4
-    state = jax.eval_shape(lambda: create_state(learner, outputs))
+    state = jax.eval_shape(lambda: create_state(recipe))
     rows = jax.eval_shape(lambda: dict(dataset.train.rows))
-    indices = jax.ShapeDtypeStruct((learner.config.batch_size,), "int32")
+    indices = jax.ShapeDtypeStruct((config.batch_size,), "int32")
     key = jax.eval_shape(lambda: jax.random.key(0))
-    for penalised in {learner.config.penalty.weight > 0, False}:
+    for penalised in {config.penalty.weight > 0, False}:
         after, metrics = jax.eval_shape(
-            lambda *args, penalised=penalised: train_step(learner, penalised, *args),
+            lambda *args, penalised=penalised: train_step(recipe, penalised, *args),
             state,
             rows,
             indices,

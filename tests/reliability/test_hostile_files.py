@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from invclr_jax import data
 from invclr_jax.evaluation.results import PROTOCOL_VERSION, Results
-from invclr_jax.training.logging import METRICS, Log
+from invclr_jax.training.writers import METRICS, JsonLines
 
 quick = settings(deadline=None, max_examples=150)
 
@@ -164,7 +164,7 @@ def test_any_metrics_file_can_be_gone_on_with(raw, line):
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / METRICS
         path.write_bytes(raw + b"\n" + json.dumps(line).encode() + b'\n{"step": 2}\n{"step": 4}')
-        log = Log(folder, total_steps=9, steps_per_epoch=3, start_step=3, tensorboard=False)
+        log = JsonLines(path, start_step=3)
         log.write(5, {"loss": 1.0})
         log.close()
         steps = [json.loads(line).get("step") for line in path.read_text().splitlines()]

@@ -8,16 +8,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from invclr_jax import config as configuration
 from invclr_jax.checkpoint import Checkpoints
 from invclr_jax.data.order import batch_indices
 from invclr_jax.objectives import penalty
 from invclr_jax.training import loop, restore
-from invclr_jax.training.state import make_learner
-from invclr_jax.training.step import create_state, run_key, train_step
+from invclr_jax.training.step import create_state, train_step
 from invclr_jax.transforms.base import Box
-from invclr_jax.transforms.build import build_transform
 from tests.objectives.cases import quick_jit
-from tests.training.small import rows, small_config, small_learner
+from tests.training.small import rows, small_config, small_data, small_recipe, train_small
 
 BOX = Box(low=np.array([0.0, -1.0]), high=np.array([1.0, 1.0]))
 
@@ -48,40 +47,33 @@ def test_one_bad_sample_is_never_silent(estimator):
                 assert np.abs(gradient).max() > 0, "the other samples must still be penalised"
 
 
-def test_training_refuses_a_bad_sample_and_keeps_the_state_before(tmp_path, monkeypatch):
-    def make(config, transform, *, steps_per_epoch, total_steps, **options):
-        return small_learner(config, **options)
-
-    monkeypatch.setattr(loop, "make_learner", make)
+def test_training_refuses_a_bad_sample_and_keeps_the_state_before(tmp_path):
     overrides = {"num_steps": 6, "checkpoint.every_steps": 3, "log.every_steps": 2}
     overrides |= {"data.num_train": 64, "data.num_test": 16, "log.tensorboard": False}
     config = small_config(**overrides)
-    dataset = loop.load_data(config)
+    dataset = configuration.load_data(config)
     factors = dataset.train.images.copy()
     factors[batch_indices(0, 3, 64, 16)[0]] = np.nan  # first seen in the fourth step
     spoilt = dataclasses.replace(dataset.train, images=factors)
     with pytest.raises(loop.NonFiniteError, match=r"at step 4; last good checkpoint: step 3"):
-        loop.train(config, tmp_path, dataset=dataclasses.replace(dataset, train=spoilt))
+        train_small(config, tmp_path, dataset=dataclasses.replace(dataset, train=spoilt))
     with contextlib.closing(Checkpoints(tmp_path)) as checkpoints:
         assert checkpoints.steps() == [3]
-        fresh = jax.eval_shape(lambda: create_state(small_learner(config), 4))
+        fresh = jax.eval_shape(lambda: create_state(small_recipe(config, dataset=dataset)))
         stored = checkpoints.restore(3, restore.parts(fresh))
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(stored))
 
 
 def losses(dtype, steps):
     """Each step's loss in a small run."""
-    config = small_config(**{"model.dtype": dtype, "penalty.estimator": "forward"})
-    longer = make_learner(
-        config, build_transform(config), steps_per_epoch=16, total_steps=steps, num_devices=1
-    )
-    learner = dataclasses.replace(small_learner(config), tx=longer.tx)
+    options = {"model.dtype": dtype, "penalty.estimator": "forward", "num_steps": steps}
+    recipe = small_recipe(small_config(**options), dataset=small_data(n=256))
     table = jax.tree.map(jnp.asarray, rows(n=256))
-    step_fn = jax.jit(lambda *args: train_step(learner, True, *args))
-    state, seen = create_state(learner), []
+    step_fn = jax.jit(lambda *args: train_step(recipe, True, *args))
+    state, seen = create_state(recipe), []
     for step in range(steps):
         indices = jnp.asarray(batch_indices(0, step, 256, 16))
-        state, metrics = step_fn(state, table, indices, run_key(learner))
+        state, metrics = step_fn(state, table, indices, recipe.key)
         seen.append(metrics["loss"])
     return np.array(seen)
 

@@ -17,7 +17,7 @@ from tests.tiny_run import tiny_config
 
 def save(checkpoints, step):
     tree = {"w": np.full(500, step, np.float32)}
-    checkpoints.save(step, tree, {"step": np.int32(step)}, tiny_config())
+    checkpoints.save(step, tree, {"step": np.int32(step)}, tiny_config().to_dict())
 
 
 @pytest.mark.filterwarnings(
@@ -54,7 +54,7 @@ def test_what_fails_in_writing_is_an_os_error(tmp_path, monkeypatch, raised, rea
 
         monkeypatch.setattr(checkpoints._manager, "save", fail)
         sentence = rf"^runs/a cannot be written to \(.*{reason}\): make room there"
-        with pytest.raises(OSError, match=sentence), loop._writing_to("runs/a"):
+        with pytest.raises(OSError, match=sentence), loop.writing_to("runs/a"):
             save(checkpoints, 1)
 
 
@@ -64,15 +64,17 @@ def test_a_lost_process_and_lack_of_memory_get_a_sentence(monkeypatch):
     monkeypatch.setattr(jax, "process_count", lambda: 2)
     assert "the job lost a process" in cli._sentence(lost)
     full = jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 9 bytes")
-    assert "lower config.batch_size" in cli._sentence(full)
+    assert "set config.model.remat, lower config.batch_size" in cli._sentence(full)
     assert cli._sentence(TypeError("a bug")) is None
 
 
-def test_errors_of_background_threads_are_silent_only_while_a_command_runs(capsys):
+def test_errors_of_background_threads_are_shown_once_in_a_line(capsys):
     hooks = sys.unraisablehook, threading.excepthook
-    with cli._quiet_background():
-        thread = threading.Thread(target=lambda: 1 / 0)
-        thread.start()
-        thread.join()
-    assert capsys.readouterr().err == ""
+    with cli._background_in_short():
+        for _ in range(2):
+            thread = threading.Thread(target=lambda: 1 / 0)
+            thread.start()
+            thread.join()
+    shown = capsys.readouterr().err
+    assert shown == "in the background: ZeroDivisionError: division by zero\n"
     assert (sys.unraisablehook, threading.excepthook) == hooks

@@ -1,14 +1,15 @@
-"""A learner small enough to compile in seconds."""
-
-import dataclasses
+"""A recipe small enough to compile in seconds."""
 
 import numpy as np
 
+from invclr_jax import api
 from invclr_jax import config as configuration
-from invclr_jax.models.heads import MoCoHead, ProjectionHead
+from invclr_jax.config.build import Own
+from invclr_jax.data import Dataset, Split
+from invclr_jax.models import dtypes
 from invclr_jax.models.resnet import BasicBlock, ResNet
-from invclr_jax.training.state import make_learner
-from invclr_jax.transforms.build import build_transform
+
+STEPS_PER_EPOCH = 10
 
 
 def small_config(data="spirograph", method="simclr", **overrides):
@@ -26,27 +27,40 @@ def small_config(data="spirograph", method="simclr", **overrides):
     return configuration.resolve(config)
 
 
-def small_learner(config, *, axis=None, num_devices=1, num_classes=None):
-    """Like `make_learner`, with a two-stage encoder instead of the whole ResNet."""
-    learner = make_learner(
-        config,
-        build_transform(config),
-        steps_per_epoch=10,
-        total_steps=20,
-        axis=axis,
-        num_devices=num_devices,
-        num_classes=num_classes,
+def small_encoder(config):
+    """Two stages instead of the whole ResNet."""
+    options = {"conv": config.model.conv, "dtype": dtypes.parse(config.model.dtype)}
+    return ResNet(BasicBlock, (1, 1), width=config.model.width, **options)
+
+
+def small_recipe(config, *, axis=None, num_devices=1, dataset=None):
+    """What `from_config` makes, with a small encoder, for an epoch of ten steps."""
+    dataset = dataset or small_data(config.data.name, STEPS_PER_EPOCH * config.batch_size)
+    config = configuration.describe(config, dataset)
+    own = Own(encoder=small_encoder(config))
+    return configuration.from_config(config, dataset, own, axis=axis, num_devices=num_devices)
+
+
+def train_small(config, workdir, **options):
+    """`invclr_jax.train` with a small encoder."""
+    return api.train(config, workdir, encoder=small_encoder(config), **options)
+
+
+def small_data(data="spirograph", n=40, seed=0):
+    """A training set of `n` rows and three classes."""
+    table = rows(data, n, seed)
+    renders = data == "spirograph"
+    return Dataset(
+        data,
+        Split(table["image"], table["label"]),
+        None,
+        num_classes=3,
+        transform="spirograph" if renders else "image",
     )
-    whole = learner.encoder
-    shared = {"dtype": whole.dtype, "axis": whole.axis, "groups": whole.groups}
-    encoder = ResNet(BasicBlock, (1, 1), width=config.model.width, conv=config.model.conv, **shared)
-    dim = config.model.projection_dim
-    head = MoCoHead(dim, whole.dtype) if config.method == "moco" else ProjectionHead(dim, **shared)
-    return dataclasses.replace(learner, encoder=encoder, head=head)
 
 
 def rows(data="spirograph", n=40, seed=0):
-    """A training set of `n` rows and integer labels."""
+    """What a step gathers from: `n` rows and integer labels."""
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, 3, n).astype(np.int32)
     if data == "spirograph":

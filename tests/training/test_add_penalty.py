@@ -5,18 +5,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from invclr_jax.training import views
-from tests.training.small import small_config, small_learner
-
-STEPS_PER_EPOCH = 10  # of `small_learner`
+from tests.training.small import STEPS_PER_EPOCH, small_config, small_recipe
 
 
 def added(step, value, **options):
     """What the penalty adds to a contrastive loss of 2, by the step."""
     keys = {f"penalty.{name}": option for name, option in options.items()}
-    learner = small_learner(small_config(**keys))
+    method = small_recipe(small_config(**keys)).method
     loss, terms = jax.jit(
-        lambda step, value: views.add_penalty(learner, step, jnp.float32(2), value, True)
+        lambda step, value: method.add_penalty("contrastive", jnp.float32(2), value, step, True)
     )(step, value)
     assert terms["penalty"] == value
     assert terms["contrastive"] == 2
@@ -41,7 +38,7 @@ def test_the_clip_and_every_multiply_what_the_weight_does():
 
 
 def test_a_step_without_the_penalty_has_none():
-    learner = small_learner(small_config())
-    loss, terms = views.add_penalty(learner, jnp.int32(0), jnp.float32(2), jnp.float32(9), False)
+    method = small_recipe(small_config()).method
+    loss, terms = method.add_penalty("contrastive", jnp.float32(2), jnp.float32(9), 0, False)
     assert loss == 2
     assert set(terms) == {"contrastive"}

@@ -5,22 +5,32 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from invclr_jax.training import views
-from invclr_jax.training.methods import METHODS
+from invclr_jax.methods.chunks import map_chunks
 from invclr_jax.training.step import create_state
-from tests.training.small import rows, small_config, small_learner
+from tests.training.small import rows, small_config, small_recipe
+
+
+def gradient_of(recipe, state, x, penalised):
+    """Params -> ((loss, outcome), gradient)."""
+
+    def loss(params):
+        return recipe.method.loss(
+            params,
+            state.statistics,
+            state.method,
+            x,
+            step=jnp.int32(0),
+            key=jax.random.key(5),
+            penalised=penalised,
+        )
+
+    return jax.jit(jax.value_and_grad(loss, has_aux=True))
 
 
 def gradient(config):
-    learner = small_learner(config)
-    state, x = create_state(learner), jnp.asarray(rows()["image"][:16])
-    loss = METHODS[config.method].loss
-    value = jax.jit(
-        lambda params: jax.value_and_grad(loss, has_aux=True)(
-            params, state, x, jax.random.key(5), learner, True
-        )
-    )
-    return value(state.params)
+    recipe = small_recipe(config)
+    state, x = create_state(recipe), jnp.asarray(rows()["image"][:16])
+    return gradient_of(recipe, state, x, True)(state.params)
 
 
 @pytest.mark.parametrize("method", ["simclr", "moco"])
@@ -42,21 +52,38 @@ def test_memory_is_that_of_a_chunk():
     """Temporary memory of the gradient falls with the number of chunks."""
 
     def temporary(chunks):
-        learner = small_learner(small_config(chunks=chunks, **{"batch_size": 256}))
-        state, x = create_state(learner), jnp.asarray(rows(n=256)["image"])
-        loss = METHODS["simclr"].loss
-        grad = jax.jit(
-            lambda params: jax.grad(loss, has_aux=True)(
-                params, state, x, jax.random.key(0), learner, False
-            )[0]
-        )
-        return grad.lower(state.params).compile().memory_analysis().temp_size_in_bytes
+        options = {"batch_size": 256, "batch_norm.scope": "per_chunk"}
+        recipe = small_recipe(small_config(chunks=chunks, **options))
+        state, x = create_state(recipe), jnp.asarray(rows(n=256)["image"])
+        program = gradient_of(recipe, state, x, False).lower(state.params).compile()
+        return program.memory_analysis().temp_size_in_bytes
 
     assert temporary(8) < temporary(1) / 3
 
 
 def test_map_chunks_keeps_the_order_and_averages():
     x = np.arange(12.0, dtype=np.float32)
-    outputs, mean = views.map_chunks(lambda part: (part * 2, part.mean()), x, 3)
+    outputs, mean = map_chunks(lambda part: (part * 2, part.mean()), x, 3)
     np.testing.assert_array_equal(outputs, 2 * x)
     np.testing.assert_allclose(mean, x.mean())
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({}, "statistics are those of the global batch"),
+        ({"batch_norm.scope": "groups", "batch_norm.groups": 2}, r"\(2 groups\)"),
+        (
+            {
+                "batch_norm.scope": "groups",
+                "batch_norm.groups": 8,
+                "penalty.feature": "relative",
+            },
+            "the feature 'relative' has statistics of the whole batch",
+        ),
+    ],
+)
+def test_chunks_that_would_change_statistics_are_refused(options, words):
+    with pytest.raises(ValueError, match=f"(?s){words}.*config.model.remat"):
+        small_config(chunks=4, **options)
+    assert small_config(chunks=4, **options | {"batch_norm.scope": "per_chunk"}).chunks == 4

@@ -11,7 +11,7 @@ from invclr_jax import parallel
 from invclr_jax.checkpoint import Checkpoints
 from invclr_jax.training import restore
 from invclr_jax.training.step import compile_steps, create_state, train_step
-from tests.training.small import rows, small_config, small_learner
+from tests.training.small import rows, small_config, small_recipe
 
 STEPS = 2
 
@@ -19,9 +19,9 @@ STEPS = 2
 def run(config, data, num_devices, state=None, steps=range(STEPS)):
     """The state and metrics after a few steps on the first `num_devices` devices."""
     devices = jax.local_devices()[:num_devices]
-    learner = small_learner(config, axis=parallel.AXIS, num_devices=num_devices, num_classes=3)
-    step_fn = compile_steps(learner, devices)
-    state = create_state(learner, 3) if state is None else state
+    recipe = small_recipe(config, axis=parallel.AXIS, num_devices=num_devices)
+    step_fn = compile_steps(recipe, devices)
+    state = create_state(recipe) if state is None else state
     state = parallel.replicate(state, devices)
     table = parallel.replicate(rows(data), devices)
     order = np.random.default_rng(1).permutation(40).astype(np.int32)
@@ -42,14 +42,27 @@ CASES = {
     "simclr forward, relative, two groups of devices": {
         "penalty.estimator": "forward",
         "penalty.feature": "relative",
-        "model.conv": "matmul",
+        "model.conv": "auto",
         "batch_norm.scope": "groups",
         "batch_norm.groups": 2,
     },
     "simclr images, exact": {"data": "cifar10", "penalty.estimator": "exact"},
     "simclr finite": {"penalty.estimator": "finite"},
+    "simclr images, canonical, views": {
+        "data": "cifar10",
+        "penalty.estimator": "finite",
+        "penalty.feature": "canonical",
+        "penalty.pair": "views",
+    },
     "moco images, plain": {"method": "moco", "data": "cifar10", "penalty.weight": 0.0},
     "moco sampled": {"method": "moco"},
+    "moco images, canonical, views": {
+        "method": "moco",
+        "data": "cifar10",
+        "penalty.estimator": "finite",
+        "penalty.feature": "canonical",
+        "penalty.pair": "views",
+    },
 }
 
 
@@ -74,7 +87,7 @@ def test_a_checkpoint_goes_on_with_another_number_of_devices(x64, tmp_path, coun
     first, _ = run(config, "spirograph", counts[0], steps=[0])
     first = jax.tree.map(lambda leaf: leaf[0], first)
     with contextlib.closing(Checkpoints(tmp_path, keep=1)) as checkpoints:
-        checkpoints.save(1, **restore.parts(first), config=config)
+        checkpoints.save(1, **restore.parts(first), config=config.to_dict())
         checkpoints.wait()
         step, stored = checkpoints.newest(restore.parts(first))
     assert step == 1
@@ -88,9 +101,9 @@ def test_seeds_share_one_program():
     """A program that held the seed as a constant would be compiled anew for each."""
 
     def program(seed):
-        learner = small_learner(small_config(seed=seed), num_classes=3)
-        state, table = jax.eval_shape(lambda: create_state(learner, 3)), rows()
-        step = functools.partial(train_step, learner, True)
+        recipe = small_recipe(small_config(seed=seed))
+        state, table = jax.eval_shape(lambda: create_state(recipe)), rows()
+        step = functools.partial(train_step, recipe, True)
         return str(jax.make_jaxpr(step)(state, table, np.arange(16), jax.random.key(0)))
 
     assert program(0) == program(1)

@@ -9,23 +9,11 @@ import numpy as np
 import pytest
 
 from invclr_jax import checkpoint, data, parallel
+from invclr_jax import config as configuration
 from invclr_jax.training import loop, restore
-from tests.training.small import small_config, small_learner
+from tests.training.small import small_config, small_recipe, train_small
 
 STEPS = 6
-
-
-@pytest.fixture(scope="module", autouse=True)
-def small_parts():
-    """Replaces the ResNet by a small encoder, so that the loop's own work is what is tested."""
-    patch = pytest.MonkeyPatch()
-
-    def make(config, transform, *, steps_per_epoch, total_steps, axis, num_devices, num_classes):
-        return small_learner(config, axis=axis, num_devices=num_devices, num_classes=num_classes)
-
-    patch.setattr(loop, "make_learner", make)
-    yield
-    patch.undo()
 
 
 def config_for(**overrides):
@@ -37,7 +25,7 @@ def config_for(**overrides):
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
     workdir = tmp_path_factory.mktemp("undisturbed")
-    return workdir, loop.train(config_for(), workdir)
+    return workdir, train_small(config_for(), workdir)
 
 
 def logged(workdir):
@@ -72,10 +60,10 @@ def test_stopping_and_going_on_gives_the_same_bits(undisturbed, tmp_path, monkey
             os.kill(os.getpid(), signal.SIGTERM)
 
     monkeypatch.setattr(loop._Run, "_after_step", interrupt)
-    stopped = loop.train(config_for(), tmp_path)
+    stopped = train_small(config_for(), tmp_path)
     assert (stopped.signal, stopped.step) == (signal.SIGTERM, 4)
     monkeypatch.setattr(loop._Run, "_after_step", original)
-    resumed = loop.train(config_for(), tmp_path)
+    resumed = train_small(config_for(), tmp_path)
     assert_same_bits(resumed.state, undisturbed[1].state)
     steps = [line["step"] for line in logged(tmp_path)]
     assert steps == sorted(set(steps)), "a step was logged twice"
@@ -83,31 +71,32 @@ def test_stopping_and_going_on_gives_the_same_bits(undisturbed, tmp_path, monkey
 
 def test_a_finished_run_is_left_as_it_is(undisturbed):
     workdir, result = undisturbed
-    assert_same_bits(loop.train(config_for(), workdir).state, result.state)
+    assert_same_bits(train_small(config_for(), workdir).state, result.state)
 
 
 def test_host_feed_trains_the_same(undisturbed, tmp_path):
-    other = loop.train(config_for(**{"data.on_device": False}), tmp_path)
+    other = train_small(config_for(**{"data.on_device": False}), tmp_path)
     assert_same_bits(other.state, undisturbed[1].state)
 
 
 def test_another_config_is_refused_with_its_keys(undisturbed):
     workdir, _ = undisturbed
     with pytest.raises(ValueError, match=r"(?s)penalty.weight: 0.1 there, 0.2 here.*another"):
-        loop.train(config_for(**{"penalty.weight": 0.2}), workdir)
+        train_small(config_for(**{"penalty.weight": 0.2}), workdir)
 
 
-def test_another_config_goes_on_if_told_to(undisturbed, tmp_path):
-    loop.train(config_for(**{"num_steps": 3}), tmp_path)
-    longer = loop.train(config_for(), tmp_path, allow_changed_config=True)
-    assert_same_bits(longer.state, undisturbed[1].state)
+def test_another_config_goes_on_if_told_to(tmp_path):
+    train_small(config_for(**{"num_steps": 3}), tmp_path)
+    longer = train_small(config_for(), tmp_path, allow_changed_config=True)
+    assert longer.step == STEPS
+    assert [line["step"] for line in logged(tmp_path)] == [2, 3, 4, 6]
 
 
 def test_batch_that_does_not_divide_over_the_devices_is_refused(tmp_path):
     with pytest.raises(
         ValueError, match=r"batch size 20 does not divide over 8 devices: use 16 or"
     ):
-        loop.train(config_for(batch_size=20), tmp_path)
+        train_small(config_for(batch_size=20), tmp_path)
     assert not list(tmp_path.iterdir()), "nothing may be written for a refused config"
 
 
@@ -122,14 +111,14 @@ def test_non_finite_loss_names_step_term_and_checkpoint(tmp_path, monkeypatch):
 
     monkeypatch.setattr(loop, "_numbers", poisoned)
     with pytest.raises(FloatingPointError, match=r"penalty is nan at step 5; .*checkpoint: step 3"):
-        loop.train(config_for(), tmp_path)
+        train_small(config_for(), tmp_path)
     assert checkpoint.Checkpoints(tmp_path).steps() == [3]
 
 
 def test_online_probe_leaves_the_encoder_alone(undisturbed, tmp_path):
-    probed = loop.train(config_for(**{"online_probe.enabled": True}), tmp_path)
+    probed = train_small(config_for(**{"online_probe.enabled": True}), tmp_path)
     assert_same_bits(probed.state.params, undisturbed[1].state.params)
-    assert_same_bits(probed.state.batch_stats, undisturbed[1].state.batch_stats)
+    assert_same_bits(probed.state.statistics, undisturbed[1].state.statistics)
     weights = probed.state.probe["params"]["weights"]
     assert np.abs(weights).max() > 0
     lines = logged(tmp_path)
@@ -139,9 +128,8 @@ def test_online_probe_leaves_the_encoder_alone(undisturbed, tmp_path):
 def test_checkpoints_do_not_know_the_number_of_devices(undisturbed):
     """Saved from eight devices; restored as single copies, to be replicated anywhere."""
     workdir, result = undisturbed
-    dataset = loop.load_data(config_for())
-    learner = small_learner(loop.describe_data(config_for(), dataset))
-    state, step = restore.restore_or_create(learner, checkpoint.Checkpoints(workdir), dataset)
+    recipe = small_recipe(config_for(), dataset=configuration.load_data(config_for()))
+    state, step = restore.restore_or_create(recipe, checkpoint.Checkpoints(workdir))
     assert step == STEPS
     assert_same_bits(state, result.state)
     one = parallel.replicate(state, jax.local_devices()[:1])
@@ -157,7 +145,7 @@ def test_evaluation_is_called_when_due(tmp_path):
         seen.append((encoder.step, z.shape))
         return {"probe/score": 1.0}
 
-    loop.train(config_for(**{"eval.every_steps": 3}), tmp_path, evaluate=evaluate)
+    train_small(config_for(**{"eval.every_steps": 3}), tmp_path, evaluate=evaluate)
     assert seen == [(3, (2, 8)), (6, (2, 8))]
     lines = logged(tmp_path)
     assert sum("probe/score" in line for line in lines) == 2

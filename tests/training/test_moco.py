@@ -2,7 +2,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from invclr_jax.training.methods import moco
+from invclr_jax.methods import moco
 from tests.reference import relative_error
 
 

@@ -8,14 +8,14 @@ import pytest
 
 from invclr_jax import parallel
 from invclr_jax.training import step
-from tests.training.small import small_config, small_learner
+from tests.training.small import small_config, small_recipe
 
 
 @pytest.mark.parametrize("enabled", [True, False])
-def test_no_search_for_garbage_while_tracing(monkeypatch, enabled):
+def test_no_garbage_collection_while_tracing(monkeypatch, enabled):
     seen = []
 
-    def traced(learner, penalised, state, rows, indices, key):
+    def traced(recipe, penalised, state, rows, indices, key):
         seen.append(gc.isenabled())
         if len(seen) > 1:
             raise ValueError("no such step")
@@ -23,8 +23,8 @@ def test_no_search_for_garbage_while_tracing(monkeypatch, enabled):
 
     monkeypatch.setattr(step, "train_step", traced)
     devices = jax.local_devices()[:1]
-    learner = small_learner(small_config(), axis=parallel.AXIS)
-    step_fn = step.compile_steps(learner, devices)
+    recipe = small_recipe(small_config(), axis=parallel.AXIS)
+    step_fn = step.compile_steps(recipe, devices)
     (gc.enable if enabled else gc.disable)()
     try:
         step_fn(0, jnp.zeros((1, 2)), jnp.zeros((1, 3)), jnp.zeros((1, 4), int))

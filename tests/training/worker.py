@@ -4,8 +4,7 @@ import sys
 
 import jax
 
-from invclr_jax.training import loop
-from tests.training.small import small_config, small_learner
+from tests.training.small import small_config, train_small
 
 
 def main(workdir, method, process, count, port):
@@ -13,12 +12,6 @@ def main(workdir, method, process, count, port):
     if count > 1:
         jax.config.update("jax_cpu_collectives_implementation", "gloo")
         jax.distributed.initialize(f"127.0.0.1:{port}", count, process)
-    loop.make_learner = lambda config, transform, **options: small_learner(
-        config,
-        axis=options["axis"],
-        num_devices=options["num_devices"],
-        num_classes=options["num_classes"],
-    )
     overrides = {"model.dtype": "float64", "num_steps": 6, "checkpoint.every_steps": 3}
     overrides |= {"data.num_train": 64, "data.num_test": 16, "log.tensorboard": False}
     overrides |= {"log.every_steps": 1, "data.on_device": process % 2 == 0}
@@ -27,7 +20,7 @@ def main(workdir, method, process, count, port):
         "penalty.weight": 0.0 if method == "moco" else 0.1,
     }
     config = small_config(method=method, **overrides)
-    result = loop.train(config, workdir)
+    result = train_small(config, workdir)
     print(f"process {process} of {count} finished at step {result.step}", flush=True)
 
 

@@ -204,7 +204,10 @@ BETA = ImageBeta(None, *[coins(2, True)] * 3)
         (lambda: dataclasses.replace(TRANSFORM, variant="x"), "'x': use 'paper' or 'authors'"),
         (lambda: dataclasses.replace(TRANSFORM, size=0), "size is 0: give a positive"),
         (lambda: dataclasses.replace(TRANSFORM, size=(8, 8, 3)), r"size is \(8, 8, 3\)"),
-        (lambda: dataclasses.replace(TRANSFORM, mean=(0.5,)), "three numbers each"),
+        (
+            lambda: dataclasses.replace(TRANSFORM, mean=(0.5,)),
+            "one number of each for every channel",
+        ),
         (lambda: dataclasses.replace(TRANSFORM, std=(0.2, 0, 0.2)), "every std positive"),
         (lambda: dataclasses.replace(TRANSFORM, strength=-0.1), "strength is -0.1: use 0"),
         (lambda: dataclasses.replace(TRANSFORM, grey_probability=1.5), "grey_probability is 1.5"),

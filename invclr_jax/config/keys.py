@@ -1,0 +1,147 @@
+"""Every key with the paper's value, and what `fidelity` decides.
+
+A key that is None is decided later: by `fidelity` (see `FIDELITY` and each method's `defaults`) or
+by the data set (picture size, channel statistics, transformation).
+"""
+
+import ml_collections
+from ml_collections import config_dict
+
+from invclr_jax.config.checks import check, check_choice
+from invclr_jax.config.values import flatten, get_key, set_key
+from invclr_jax.methods import METHODS, find_method
+
+FIDELITY = {
+    # key: (paper's value, authors' value), whatever the method
+    "transform.variant": ("paper", "authors"),
+    "transform.normalise": ("image", "row"),
+    "optimizer.rule": ("optax", "torchlars"),
+    "optimizer.schedule": ("step", "epoch"),
+    "batch_norm.running_variance": ("biased", "unbiased"),
+}
+
+
+def default_config() -> ml_collections.ConfigDict:
+    """Every key of the project with the paper's CIFAR value (appendix, tables 4 to 6)."""
+    later = config_dict.placeholder  # a typed None; each key needs its own
+    config = ml_collections.ConfigDict()
+    config.seed = 0
+    config.fidelity = "paper"  # or "authors": see FIDELITY for what it flips
+    config.method = "simclr"  # a name of invclr_jax.methods, or an import path
+    config.method_options = {}  # fields of a method that is named by its import path
+    config.batch_size = 512  # over all devices
+    config.num_epochs = later(int)
+    config.num_steps = later(int)  # instead of num_epochs
+    config.chunks = 1  # parts of a device's batch; activations of one are alive at a time
+    config.model = dict(
+        name="resnet50",  # or an import path, with options
+        width=64,
+        stem="auto",
+        conv="auto",
+        dtype="float32",
+        remat=False,  # recompute blocks in the backward pass: less memory, more time
+        projection_dim=128,
+        options={},
+    )
+    config.head = dict(name=later(str), options={})  # None: the method's; or an import path
+    config.contrastive = dict(loss=later(str), temperature=later(float))
+    config.penalty = dict(
+        weight=0.1,  # lambda; 0 is plain contrastive learning
+        clip=1.0,
+        estimator="sampled",
+        feature="unit",
+        num_samples=100,  # L
+        every=1,  # apply it each n-th step with n times the weight
+        ramp_epochs=0.0,  # lambda grows from 0 over so many epochs
+        pair="alpha",  # of finite: "alpha" keeps beta; "views" takes the second view as it is
+        ridge=0.01,  # of the feature canonical
+    )
+    config.optimizer = dict(
+        name="lars",  # or "sgd", or an import path such as "optax:adamw", with options
+        base_learning_rate=3.0,
+        ramp_epochs=10.0,
+        schedule=later(str),  # changes every "step" or "epoch"; or an import path, with options
+        schedule_options={},
+        momentum=0.9,
+        weight_decay=later(float),
+        trust_coefficient=0.001,
+        rule=later(str),  # "optax" or "torchlars"
+        mask="none",  # or "batch_norm_and_bias": those are neither adapted nor decayed
+        options={},
+    )
+    config.batch_norm = dict(
+        scope=later(str),  # "global", "per_device", "groups" or "per_chunk"
+        groups=later(int),
+        running_variance=later(str),  # "biased" as Flax's, "unbiased" as PyTorch's
+    )
+    config.data = dict(
+        name="cifar10",  # or an import path, with options
+        path=later(str),
+        on_device=later(bool),  # None: when it fits
+        verify=True,  # checksums of official archives
+        download=False,  # fetch a missing CIFAR
+        seed=0,  # of Spirograph's factors
+        num_train=100_000,  # Spirograph only
+        num_test=20_000,
+        options={},
+    )
+    config.transform = dict(
+        name=later(str),  # None: the data's; "image", "spirograph", or an import path, with options
+        strength=0.5,
+        variant=later(str),  # of the colour jitter: "paper" or "authors"
+        normalise=later(str),  # of Spirograph's intensity: "image" or "row"
+        jitter_probability=0.8,
+        grey_probability=0.2,
+        size=later(int),  # picture size the encoder sees; None: the data's, 32 for Spirograph
+        channels=later(int),  # None: the data's
+        mean=later(tuple),  # channel statistics; None: the data's
+        std=later(tuple),
+        options={},
+    )
+    config.online_probe = dict(enabled=False, learning_rate=0.1)
+    config.checkpoint = dict(every_steps=1000, keep=3)
+    config.log = dict(
+        every_steps=50,
+        tensorboard=True,
+        tracker="",  # "wandb" or "trackio"
+        project="invclr_jax",  # of the tracker
+    )
+    config.eval = dict(
+        every_steps=0,  # evaluate while training; 0 for never
+        protocol="invariance",  # names of `invclr evaluate`, comma separated
+        num_samples=10,  # M of the protocol average
+        limit=5000,  # training and test rows to use
+    )
+    for name, method in METHODS.items():
+        if method.options:
+            config[name] = {
+                key: later(bool) if value is None else value
+                for key, value in method.options.items()
+            }
+    config.lock()
+    _unlock_options(config)
+    return config
+
+
+def _unlock_options(config: ml_collections.ConfigDict) -> None:
+    """Options of one's own classes take any key."""
+    for key, value in config.items():
+        if isinstance(value, ml_collections.ConfigDict):
+            if key.endswith("options"):
+                value.unlock()
+            else:
+                _unlock_options(value)
+
+
+def resolve(config: ml_collections.ConfigDict) -> ml_collections.ConfigDict:
+    """A checked copy in which every key that `fidelity` decides has its value."""
+    config = config.copy_and_resolve_references()
+    check_choice("fidelity", config.fidelity, ("paper", "authors"))
+    if config.method is None:
+        raise ValueError("config.method is None: its default is 'simclr'")
+    method = find_method(config.method)
+    for key, values in (FIDELITY | dict(method.defaults)).items():
+        if get_key(config, key) is None:
+            set_key(config, key, values[config.fidelity == "authors"])
+    check(config, flatten(default_config()))
+    return config

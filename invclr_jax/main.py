@@ -1,0 +1,42 @@
+"""`invclr train`, `invclr evaluate` and so on: the command lines under one name."""
+
+import importlib
+import sys
+from collections.abc import Sequence
+
+COMMANDS = {
+    "train": "trains an encoder",
+    "evaluate": "measures a checkpoint by the paper's protocols",
+    "extract": "writes the features of your images",
+    "data": "shows what a data set holds",
+    "gallery": "draws what the transformations do",
+}
+MODULES = {"data": "invclr_jax.data.__main__"}
+
+
+def usage() -> str:
+    """The commands, a line each."""
+    lines = [f"  invclr {name:<10} {what}" for name, what in COMMANDS.items()]
+    return "\n".join(
+        ["usage: invclr COMMAND [--flags]", *lines, "invclr COMMAND --help tells more"]
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Runs the command that the first word names with the rest of the words."""
+    words = list(sys.argv if argv is None else argv)
+    if len(words) < 2 or words[1] in ("-h", "--help", "help"):
+        print(usage())
+        raise SystemExit(0 if len(words) > 1 else 2)
+    name = words[1]
+    if name not in COMMANDS:
+        print(f"error: no command {name!r}\n{usage()}", file=sys.stderr)
+        raise SystemExit(2)
+    # Only the chosen command is imported: each defines flags of its own.
+    command = importlib.import_module(MODULES.get(name, f"invclr_jax.{name}"))
+    sys.argv = [f"invclr {name}", *words[2:]]
+    command.start()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,228 @@
+"""What all methods share: modules, random views of a batch, and the penalised first view.
+
+A method is one file: a dataclass made by hand or by `from_config`, which owns its modules, its
+state, its loss, its defaults and its checks. Random numbers are drawn for the whole batch from one
+key, and each device takes its rows: a run on eight devices sees the same transformations as a run
+on one.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray, PyTree
+
+from invclr_jax import importing, parallel, randomness
+from invclr_jax.models import network
+from invclr_jax.objectives.term import Penalty
+from invclr_jax.transforms.base import Transform
+
+
+class Draws(NamedTuple):
+    """The random numbers of a step, one row per image: two transformations and the penalty's."""
+
+    first: Any
+    second: Any
+    noise: Any
+
+
+class Outcome(NamedTuple):
+    """What a method's loss hands to the step besides its value.
+
+    Attributes:
+      statistics: updated statistics of every module.
+      state: updated state of the method.
+      representation: z of the first view, `[n, d]`, for the online probe.
+      terms: named parts of the loss, for the log.
+    """
+
+    statistics: PyTree
+    state: PyTree
+    representation: Array
+    terms: dict[str, Array]
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class Method:
+    """What training minimises, for one encoder and one transformation.
+
+    Subclasses give `loss`, and `init_state` where they keep something from step to step.
+
+    Attributes:
+      encoder: f, images to representations `[n, d]`.
+      head: g, representations to projections.
+      transform: t, with the distribution of alpha.
+      penalty: the invariance penalty; None for plain learning.
+      axis: mapped device axis, None for one device without `pmap`.
+      chunks: parts of a device's batch whose activations are alive one at a time.
+    """
+
+    encoder: nn.Module
+    head: nn.Module
+    transform: Transform
+    penalty: Penalty | None = None
+    axis: parallel.Axis = None
+    chunks: int = 1
+
+    defaults: ClassVar[Mapping[str, tuple[Any, Any]]] = {}
+    """Config keys that are None until the method decides: (paper's value, authors' value)."""
+
+    options: ClassVar[Mapping[str, Any]] = {}
+    """The method's own section of the config, `config.<name>`, with its defaults."""
+
+    passes: ClassVar[int] = 6
+    """Cost of a step in forward passes of the encoder: two views, and backward is twice forward."""
+
+    losses: ClassVar[tuple[str, ...]] = ()
+    """Values of `config.contrastive.loss` that it knows."""
+
+    @classmethod
+    def check(cls, config: importing.Options) -> None:
+        """Refuses nonsense in a config with a sentence."""
+
+    @classmethod
+    def default_head(cls, encoder: nn.Module, output_dim: int) -> nn.Module:
+        """The head for an encoder if the user gives none."""
+        raise NotImplementedError
+
+    @classmethod
+    def from_config(cls, config: Any, **parts: Any) -> "Method":
+        """The method with its settings from a config; `parts` are fields of `Method`."""
+        return cls(**parts)
+
+    def loss(
+        self,
+        params: PyTree,
+        statistics: PyTree,
+        state: PyTree,
+        x: Array,
+        *,
+        step: Array | int,
+        key: PRNGKeyArray,
+        penalised: bool,
+    ) -> tuple[Float[Array, ""], Outcome]:
+        """The loss of this device's share of the batch.
+
+        Args:
+          params: of every module, `{"encoder": ..., "head": ...}`.
+          statistics: likewise.
+          state: what `init_state` made.
+          x: what the transform takes, `[n, ...]`.
+          step: updates made so far.
+          key: of this step.
+          penalised: whether the penalty is part of this step.
+        """
+        raise NotImplementedError
+
+    def init_state(self, params: PyTree, statistics: PyTree, key: PRNGKeyArray) -> PyTree:
+        """What the method keeps from step to step; nothing by default."""
+        return {}
+
+    @property
+    def modules(self) -> dict[str, nn.Module]:
+        """What is trained, by name."""
+        return {"encoder": self.encoder, "head": self.head}
+
+    def init(self, key: PRNGKeyArray, images: Array) -> tuple[PyTree, PyTree]:
+        """Fresh parameters and statistics of every module, each fed with the one before.
+
+        Args:
+          key: of the parameters.
+          images: an example of what the transform gives, `[n, h, w, c]`.
+        """
+        params, statistics, inputs = {}, {}, images
+        for name, module in self.modules.items():
+            own = randomness.stream(key, name)
+            params[name], statistics[name], outputs = network.init(module, own, inputs)
+            if outputs.ndim != 2 or len(outputs) != len(images):
+                raise ValueError(
+                    f"the {name} gives shape {outputs.shape} for {len(images)} images: it must "
+                    "give [n, d], one vector per image; average over pixels, for example"
+                )
+            inputs = jnp.zeros(outputs.shape, images.dtype)
+        return params, statistics
+
+    def encode(
+        self, params: PyTree, statistics: PyTree, images: Array, key: PRNGKeyArray
+    ) -> tuple[Float[Array, "n d"], PyTree]:
+        """Representations in train mode and the updated statistics of the encoder."""
+        return network.train(self.encoder, params["encoder"], statistics["encoder"], images, key)
+
+    def project(
+        self, params: PyTree, statistics: PyTree, z: Array, key: PRNGKeyArray
+    ) -> tuple[Float[Array, "n p"], PyTree]:
+        """Projections in train mode and the updated statistics of the head."""
+        return network.train(self.head, params["head"], statistics["head"], z, key)
+
+    def view(
+        self, params: PyTree, statistics: PyTree, x: Array, transformation: Any, key: PRNGKeyArray
+    ) -> tuple[Float[Array, "n d"], PyTree]:
+        """Representation z = f(t(x, alpha, beta)) and the encoder's updated statistics."""
+        alpha, beta = transformation
+        return self.encode(params, statistics, self.transform.apply(x, alpha, beta), key)
+
+    def draw(self, key: PRNGKeyArray, x: Array, penalised: bool) -> Draws:
+        """Random numbers for this device's images."""
+        first, second, noise = jax.random.split(key, 3)
+        total = len(x) * parallel.axis_size(self.axis)
+        draws = Draws(
+            first=self.transform.sample(first, total),
+            second=self.transform.sample(second, total),
+            noise=self._noise(noise, total, x) if penalised and self.penalty else None,
+        )
+        return parallel.local_rows(draws, self.axis)
+
+    def _noise(self, key: PRNGKeyArray, n: int, x: Array) -> Any:
+        assert self.penalty is not None
+        one = jax.eval_shape(lambda: self.transform.apply(x[:1], *self.transform.sample(key, 1)))
+        dim = network.output_dim(network.on_one_device(self.encoder), one)
+        return self.penalty.estimator.draw(key, n, box=self.transform.alpha, dim=dim)
+
+    def penalised_view(
+        self,
+        params: PyTree,
+        statistics: PyTree,
+        x: Array,
+        draws: Draws,
+        key: PRNGKeyArray,
+        second: Array | None = None,
+    ) -> tuple[Float[Array, ""], Float[Array, "n d"], PyTree]:
+        """The penalty at the first view, beside what `view` gives; one forward pass serves both.
+
+        Without noise (plain learning, or a step that `penalty.every` leaves out) it is zero.
+
+        Args:
+          params: of every module.
+          statistics: likewise.
+          x: what the transform takes, `[n, ...]`.
+          draws: of `draw`.
+          key: of dropout.
+          second: z of the second view by the same encoder, if the method has it.
+        """
+        alpha, beta = draws.first
+        if draws.noise is None or self.penalty is None:
+            z, statistics = self.view(params, statistics, x, draws.first, key)
+            return jnp.zeros((), z.dtype), z, statistics
+
+        def represent(alpha):
+            return self.view(params, statistics, x, (alpha, beta), key)
+
+        z_prime = None
+        if self.penalty.estimator.takes_second_view(beta):
+            z_prime = second
+            if z_prime is None:
+                z_prime, _ = self.view(params, statistics, x, draws.second, key)
+        options = {"box": self.transform.alpha, "axis": self.axis, "z_prime": z_prime}
+        return self.penalty(represent, alpha, draws.noise, **options)
+
+    def add_penalty(
+        self, name: str, loss: Array, value: Array, step: Array | int, penalised: bool
+    ) -> tuple[Array, dict[str, Array]]:
+        """The loss with the penalty's term, and both by name for the log."""
+        if not penalised or self.penalty is None:
+            return loss, {name: loss}
+        term, mean = self.penalty.term(value, step, self.axis)
+        return loss + term, {name: loss, "penalty": mean}

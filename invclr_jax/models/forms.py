@@ -1,0 +1,88 @@
+"""Ways to compute a convolution, and which of them is the fastest on CPUs.
+
+Each is a function `(x, kernel, stride) -> y` with the same result up to rounding. Kernels are k×k
+with k odd, and (k-1)/2 zeros are padded on each side.
+"""
+
+from collections.abc import Callable
+
+import jax
+import numpy as np
+from jaxtyping import Array
+
+from invclr_jax.models import winograd
+from invclr_jax.models.dtypes import Shaped
+
+FEW_OUTPUTS = 4
+"""Up to so many output pixels a convolution is one dense product: XLA's own is slow on CPUs there
+(2×2 pixels, 256 channels, batch 128: 30 times)."""
+
+Form = Callable[[Array, Array, int], Array]
+
+
+def fastest_on_cpus(x: Shaped, kernel: Shaped, stride: int) -> Form:
+    """The form to use for images and a kernel of these shapes, none of them Winograd's.
+
+    Args:
+      x: images `[n, h, v, c]`.
+      kernel: `[k, k, c, f]`.
+      stride: step between outputs.
+    """
+    if kernel.shape[0] == 1:
+        return product_of_pixels
+    if output_size(x.shape[1], stride) * output_size(x.shape[2], stride) <= FEW_OUTPUTS:
+        return product_of_pictures
+    return xla
+
+
+def is_winograd(x: Shaped, kernel: Shaped, stride: int) -> bool:
+    """Whether a CPU should use Winograd's products, and can."""
+    return (
+        stride == 1
+        and fastest_on_cpus(x, kernel, stride) is xla
+        and winograd.suits(x, kernel)
+        and winograd.library() is not None
+    )
+
+
+def output_size(size: int, stride: int) -> int:
+    """Pixels of the result along an axis of `size` pixels."""
+    return -(-size // stride)
+
+
+def xla(x: Array, kernel: Array, stride: int) -> Array:
+    """XLA's own convolution: right for accelerators."""
+    pad = kernel.shape[0] // 2
+    return jax.lax.conv_general_dilated(
+        x,
+        kernel,
+        (stride, stride),
+        ((pad, pad), (pad, pad)),
+        dimension_numbers=("NHWC", "HWIO", "NHWC"),
+    )
+
+
+def product_of_pixels(x: Array, kernel: Array, stride: int) -> Array:
+    """A 1×1 kernel as one product of all pixels with it."""
+    x = x[:, ::stride, ::stride]
+    # Of two matrices, so that the gradient in the kernel is one too: it is copied otherwise.
+    y = x.reshape(-1, x.shape[-1]) @ kernel[0, 0]
+    return y.reshape(*x.shape[:3], -1)
+
+
+def product_of_pictures(x: Array, kernel: Array, stride: int) -> Array:
+    """One product of all input with all output pixels and channels."""
+    k, _, channels, features = kernel.shape
+    rows, columns = (_reach(size, k, stride) for size in x.shape[1:3])
+    entries = np.einsum("hpk,vql->hvpqkl", rows, columns).astype(kernel.dtype)
+    h, v, p, q = entries.shape[:4]
+    blocks = entries.reshape(-1, k * k) @ kernel.reshape(k * k, -1)
+    matrix = blocks.reshape(h * v, p * q, channels, features).swapaxes(1, 2)
+    y = x.reshape(len(x), -1) @ matrix.reshape(h * v * channels, p * q * features)
+    return y.reshape(len(x), p, q, features)
+
+
+def _reach(size: int, k: int, stride: int) -> np.ndarray:
+    """`[size, outputs, k]`: 1 where an output sees an input through an entry of the kernel."""
+    inputs, outputs, entries = np.ogrid[:size, : output_size(size, stride), :k]
+    return (inputs == outputs * stride + entries - k // 2).astype(np.float32)

@@ -1,0 +1,169 @@
+"""Affine maps of pictures, differentiable in their parameters.
+
+Bilinear interpolation between the four pixels around a point. Where a map shrinks a picture, the
+pixels are first averaged by a triangle as wide as the shrinking, as Pillow's bilinear `resize`
+does: pictures averaged over 1, 2, 4 and 8 pixels are made once, and of each picture the two that
+are next to its shrinking are interpolated. None of them depends on alpha, so no derivative in
+alpha runs backwards through the pixels.
+"""
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Float
+
+from invclr_jax.transforms.pictures import check_alpha, check_images, spread
+
+NAMES = ("angle", "shift_down", "shift_right", "log2_scale", "shear_down", "shear_right")
+"""Names of alpha's components."""
+
+LEVELS = 3
+"""Shrinking is antialiased up to 2³ times."""
+
+
+def affine(
+    images: Float[Array | np.ndarray, "n h w c"],
+    alpha: Float[Array | np.ndarray, "n 6"],
+    *,
+    antialias: bool = True,
+) -> Float[Array, "n h w c"]:
+    """Scales, shears, rotates and shifts each picture, in this order, about its centre.
+
+    A point at (down, right) pixels from the centre goes to R·D·S·2^log2_scale·(down, right) + shift
+    with S: right += shear_right·down, then D: down += shear_down·right, and the rotation R.
+    Beyond the picture its edge pixels are repeated. alpha = 0 is the identity, to the bit.
+
+    Derivatives in alpha are those of bilinear interpolation: they jump where a point crosses a row
+    or a column of pixels' centres.
+
+    Args:
+      images: `[n, h, w, c]`, any number of channels.
+      alpha: one row for each picture, `[n, 6]`, any finite numbers:
+        angle: in full turns, counter-clockwise as `np.rot90` and Pillow's `rotate`;
+        shift_down, shift_right: where the content moves, as shares of height and width;
+        log2_scale: 1 makes the content twice as large;
+        shear_down: pixels down for each pixel to the right;
+        shear_right: pixels to the right for each pixel down.
+      antialias: whether to average pixels where log2_scale < 0 (shears and rotations never do);
+        without it a picture is read once instead of twice.
+
+    Returns:
+      `[n, h, w, c]` in the wider of the dtypes of images and alpha.
+    """
+    images = check_images(images)
+    alpha = check_alpha(alpha, len(images), NAMES)
+    dtype = jnp.promote_types(jnp.result_type(images, alpha), jnp.float32)
+    images, alpha = images.astype(dtype), alpha.astype(dtype)
+    rows, columns = _sources(alpha, *images.shape[1:3])
+    if not antialias:
+        return interpolate(images, rows, columns)
+    fine, coarse, share = _levels(images, -alpha[:, 3])
+    sharp = interpolate(fine, rows, columns)
+    return sharp + spread(share) * (interpolate(coarse, rows, columns) - sharp)
+
+
+def interpolate(
+    images: Float[Array, "n h w c"],
+    rows: Float[Array, "n height width"],
+    columns: Float[Array, "n height width"],
+) -> Float[Array, "n height width c"]:
+    """Bilinear interpolation at fractional pixel positions; beyond the edge, edge pixels.
+
+    Args:
+      images: `[n, h, w, c]`.
+      rows: position of each sample, 0 at the centre of the first row of pixels.
+      columns: likewise.
+    """
+    n, height, width, channels = images.shape
+    top, down = _cell(rows, height)
+    left, right = _cell(columns, width)
+    corner = (top * width + left).reshape(n, -1)
+    below, beside = width * (height > 1), 1 * (width > 1)
+    # Plane by plane: gathers along one axis, and arithmetic without a channel axis, are fastest.
+    planes = []
+    for channel in range(channels):
+        plane = images[..., channel].reshape(n, -1)
+        corners = [
+            jnp.take_along_axis(plane, corner + step, axis=1, mode="promise_in_bounds")
+            for step in (0, beside, below, below + beside)
+        ]
+        # XLA would gather once more for every derivative.
+        corners = lax.optimization_barrier(corners)
+        a, b, c, d = (values.reshape(rows.shape) for values in corners)
+        above, beneath = (1 - right) * a + right * b, (1 - right) * c + right * d
+        planes.append((1 - down) * above + down * beneath)
+    return jnp.stack(planes, axis=-1)
+
+
+def _cell(position: Array, length: int) -> tuple[Array, Array]:
+    """The pixel before a position and the fraction of the way to the next."""
+    position = jnp.clip(position, 0, length - 1)
+    before = jnp.clip(jnp.floor(lax.stop_gradient(position)), 0, max(length - 2, 0))
+    return before.astype(int), position - before
+
+
+def _sources(
+    alpha: Float[Array, "n 6"], height: int, width: int
+) -> tuple[Float[Array, "n h w"], Float[Array, "n h w"]]:
+    """Rows and columns that each pixel is read from: the inverse map."""
+    matrix = _inverse(alpha)
+    rows = jnp.arange(height, dtype=alpha.dtype)[None, :, None] - (height - 1) / 2
+    columns = jnp.arange(width, dtype=alpha.dtype)[None, None] - (width - 1) / 2
+    shift = alpha[:, 1:3] * jnp.array([[height, width]], alpha.dtype)
+    # The shift is taken through the matrix as a vector, so that pixels are only multiplied twice.
+    start = -(matrix * shift[:, None]).sum(axis=2) + jnp.array(
+        [[(height - 1) / 2, (width - 1) / 2]], alpha.dtype
+    )
+
+    def along(axis):
+        down, right, offset = (
+            v[:, None, None] for v in (matrix[:, axis, 0], matrix[:, axis, 1], start[:, axis])
+        )
+        return down * rows + right * columns + offset
+
+    return along(0), along(1)
+
+
+def _inverse(alpha: Float[Array, "n 6"]) -> Float[Array, "n 2 2"]:
+    """(R·D·S·2^log2_scale)⁻¹ in coordinates (down, right)."""
+    turns, _, _, log2_scale, shear_down, shear_right = alpha.T
+    cos, sin = jnp.cos(2 * np.pi * turns), jnp.sin(2 * np.pi * turns)
+    # Rows of D⁻¹ and S⁻¹ applied to R⁻¹ = [[cos, sin], [-sin, cos]].
+    down = jnp.stack([cos + shear_down * sin, sin - shear_down * cos], axis=1)
+    right = jnp.stack([-sin, cos], axis=1) - shear_right[:, None] * down
+    return jnp.exp2(-log2_scale)[:, None, None] * jnp.stack([down, right], axis=1)
+
+
+def _levels(
+    images: Float[Array, "n h w c"], log2_shrinking: Float[Array, " n"]
+) -> tuple[Float[Array, "n h w c"], Float[Array, "n h w c"], Float[Array, " n"]]:
+    """The two averaged versions next to a shrinking, and the share of the second."""
+    level = jnp.clip(log2_shrinking, 0, LEVELS)
+    fine = jnp.clip(jnp.floor(lax.stop_gradient(level)), 0, LEVELS - 1)
+    pyramid, index, each = _pyramid(images), fine.astype(int), jnp.arange(len(images))
+    return pyramid[index, each], pyramid[index + 1, each], level - fine
+
+
+def _pyramid(images: Float[Array, "n h w c"]) -> Float[Array, "levels n h w c"]:
+    """The pictures averaged by triangles of half-width 1, 2, 4, …; the first are themselves.
+
+    A triangle is the next narrower one averaged with weights (1, 2, 1)/4 at its own distance.
+    """
+    height, width = images.shape[1:3]
+    margin = 2**LEVELS - 1
+    levels = [images]
+    wide = jnp.pad(images, ((0, 0), (margin, margin), (margin, margin), (0, 0)), mode="edge")
+    for step in (2**level for level in range(LEVELS)):
+        for axis in (1, 2):
+            wide = _smoothed(wide, step, axis)
+        margin -= step
+        levels.append(wide[:, margin : margin + height, margin : margin + width])
+    return jnp.stack(levels)
+
+
+def _smoothed(images: Array, step: int, axis: int) -> Array:
+    length = images.shape[axis] - 2 * step
+    before, here, after = (
+        lax.slice_in_dim(images, start, start + length, axis=axis) for start in (0, step, 2 * step)
+    )
+    return (before + 2 * here + after) / 4
