@@ -9,6 +9,8 @@ import sys
 import numpy as np
 import pytest
 
+from invclr_jax import main
+
 ROOT = pathlib.Path(__file__).parents[1]
 OVERRIDES = {
     "num_steps": 4,
@@ -44,7 +46,7 @@ def workdir(tmp_path_factory):
     overrides = [f"--config.{key}={value}" for key, value in OVERRIDES.items()]
     done = command(
         "train",
-        "--config=configs/spirograph_cpu.py",
+        "--config=spirograph_cpu",
         f"--workdir={folder}",
         *overrides,
     )
@@ -102,7 +104,7 @@ def test_extract_writes_features(workdir, tmp_path):
         ),
         (
             "train",
-            ["--config=configs/spirograph_cpu.py", "--workdir=unused", "--config.penalty.clip=-1"],
+            ["--config=spirograph_cpu", "--workdir=unused", "--config.penalty.clip=-1"],
             "config.penalty.clip is -1.0: use a finite number above 0",
         ),
     ],
@@ -113,3 +115,37 @@ def test_mistakes_end_in_a_sentence(module, flags, words):
     assert words in done.stderr
     assert "Traceback" not in done.stderr
     assert not (ROOT / "unused").exists()
+
+
+def invclr(*words):
+    """Runs `invclr`, as the console script does."""
+    return subprocess.run(
+        [sys.executable, "-m", "invclr_jax.main", *words],
+        cwd=ROOT,
+        env=os.environ | {"XLA_FLAGS": "", "JAX_PLATFORMS": "cpu"},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+
+
+@pytest.mark.parametrize("name", main.COMMANDS)
+def test_help_is_no_error(name):
+    done = invclr(name, "--help")
+    assert done.returncode == 0, done.stderr
+    assert "--" in done.stdout
+
+
+def test_invclr_tells_its_commands():
+    done = invclr("--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert all(f"invclr {name}" in done.stdout for name in main.COMMANDS)
+    done = invclr("trian")
+    assert done.returncode == 2
+    assert "no command 'trian'" in done.stderr
+
+
+def test_a_config_is_found_by_name_or_the_names_are_told(tmp_path):
+    done = invclr("train", "--config=spirograf", f"--workdir={tmp_path}")
+    assert done.returncode == 1
+    assert "no config 'spirograf': use one of cifar10, cifar100" in done.stderr

@@ -67,6 +67,17 @@ class Method:
     axis: parallel.Axis = None
     chunks: int = 1
 
+    def __post_init__(self):
+        if self.penalty is None or self.transform.alpha.size > 0:
+            return
+        if not self.penalty.estimator.takes_second_view(object()):
+            raise ValueError(
+                "the transform has no alpha that a penalty could differentiate in: penalise one "
+                "of its parts (config.transform.penalised), compare the views "
+                "(config.penalty.estimator=finite, config.penalty.pair=views), or set "
+                "config.penalty.weight=0"
+            )
+
     defaults: ClassVar[Mapping[str, tuple[Any, Any]]] = {}
     """Config keys that are None until the method decides: (paper's value, authors' value)."""
 
