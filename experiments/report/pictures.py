@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from PIL import Image
 
-from invclr_jax.transforms.gallery import PENS, SHIFTS, shifted_backgrounds, swept_pens
+from invclr_jax.gallery import PENS, SHIFTS, shifted_backgrounds, swept_pens
 from invclr_jax.transforms.spirograph import SpirographTransform, render
 
 TEXT = (

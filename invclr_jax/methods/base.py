@@ -215,8 +215,8 @@ class Method:
             z_prime = second
             if z_prime is None:
                 z_prime, _ = self.view(params, statistics, x, draws.second, key)
-        options = {"box": self.transform.alpha, "axis": self.axis, "z_prime": z_prime}
-        return self.penalty(represent, alpha, draws.noise, **options)
+        box = self.transform.alpha
+        return self.penalty(represent, alpha, draws.noise, box=box, axis=self.axis, z_prime=z_prime)
 
     def add_penalty(
         self, name: str, loss: Array, value: Array, step: Array | int, penalised: bool

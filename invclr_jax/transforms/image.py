@@ -13,6 +13,7 @@ from invclr_jax.transforms import colour, geometry, warping
 from invclr_jax.transforms.base import Box, Distribution, Product, Transform
 from invclr_jax.transforms.compose import join
 from invclr_jax.transforms.image_options import GROUPS, check_options
+from invclr_jax.transforms.normalise import Normalise
 from invclr_jax.transforms.pictures import Images, as_floats, check_alpha
 from invclr_jax.transforms.shifting import DEVIATIONS, moved
 from invclr_jax.transforms.spatial import ROTATIONS, Affine, random_resized_crops
@@ -150,7 +151,7 @@ class ImageTransform:
         Returns:
           Normalised images of the transform's size, `[n, height, width, c]`.
         """
-        images = self._check_channels(as_floats(x))
+        images = self._normalise.check(as_floats(x))
         alpha = check_alpha(alpha, len(images), self._names)
         ends = np.cumsum([len(GROUPS[name]) for name in self.penalised])[:-1].tolist()
         groups = dict(zip(self.penalised, jnp.split(alpha, ends, axis=1), strict=False))
@@ -159,12 +160,12 @@ class ImageTransform:
         if moving is not None:
             images = Affine(cast(Distribution, self.affine)).apply(images, moving)
         factors = cast(Array, groups.get("colour", beta.colour))
-        return self._normalise(self._recolour(images, factors, beta))
+        return self._normalise.apply(self._recolour(images, factors, beta))
 
     def untransformed(self, x: Images) -> Float[Array, "n height width c"]:
         """The plain images, resized if need be and normalised, `[n, height, width, c]`."""
-        images = self._check_channels(as_floats(x))
-        return self._normalise(geometry.resize(images, self.shape))
+        images = self._normalise.check(as_floats(x))
+        return self._normalise.apply(geometry.resize(images, self.shape))
 
     def shifts(self) -> tuple["ImageTransform", dict[str, Transform]]:
         """Colour alone, always, without crop, flip and grey, at each of the paper's strengths.
@@ -216,19 +217,9 @@ class ImageTransform:
         images = where(beta.jitter, jittered, images)
         return where(beta.grey, jnp.broadcast_to(colour.greyscale(images), images.shape), images)
 
-    def _check_channels(self, images: Array) -> Array:
-        if images.shape[-1] != len(self.mean):
-            raise ValueError(
-                f"images have {images.shape[-1]} channels, channels last, and mean has "
-                f"{len(self.mean)}: give one mean and one std for each channel"
-            )
-        return images
-
-    def _normalise(self, images: Array) -> Array:
-        mean, std = (
-            jnp.asarray(v, images.dtype).reshape(1, 1, 1, -1) for v in (self.mean, self.std)
-        )
-        return (images - mean) / std
+    @property
+    def _normalise(self) -> Normalise:
+        return Normalise(self.mean, self.std)
 
 
 def _distribution(

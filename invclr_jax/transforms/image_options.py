@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from invclr_jax.transforms import colour, geometry, warping
+from invclr_jax.transforms.normalise import check_statistics
 
 GROUPS = {"colour": colour.NAMES, "crop": geometry.NAMES, "affine": warping.NAMES}
 """What alpha may be made of, and the names of its components."""
@@ -15,11 +16,7 @@ def check_options(options: Any) -> None:
     colour.check_variant(options.variant)
     if len(options.shape) != 2 or min(options.shape) < 1:
         raise ValueError(f"size is {options.size}: give a positive number of pixels, or two")
-    if not options.mean or len(options.mean) != len(options.std) or min(options.std) <= 0:
-        raise ValueError(
-            f"mean is {options.mean} and std is {options.std}: give one number of each for every "
-            "channel, and make every std positive"
-        )
+    check_statistics(options.mean, options.std)
     if options.strength < 0:
         raise ValueError(
             f"strength is {options.strength}: use 0 for no jitter, 0.5 for the paper's"

@@ -77,7 +77,7 @@ class Sometimes:
         """Draws alpha `[n, a]`, and coins `[n]` with the transform's beta."""
         key, coin_key = jax.random.split(key)
         alpha, beta = self.transform.sample(key, n)
-        return alpha, (jax.random.bernoulli(coin_key, self.probability, (n,)), beta)
+        return alpha, (jax.random.bernoulli(coin_key, float(self.probability), (n,)), beta)
 
     def apply(
         self, x: Any, alpha: Float[Array | np.ndarray, "n a"], beta: tuple

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from invclr_jax.transforms import gallery
+from invclr_jax import gallery
 from invclr_jax.transforms.image import ImageTransform
 from invclr_jax.transforms.spirograph import SpirographTransform
 
@@ -73,7 +73,7 @@ def test_missing_images_are_named(tmp_path):
 
 def test_command_writes_the_picture(tmp_path):
     out = tmp_path / "new" / "gallery.png"
-    command = [sys.executable, "-m", "invclr_jax.transforms.gallery", f"--out={out}"]
+    command = [sys.executable, "-m", "invclr_jax.gallery", f"--out={out}"]
     subprocess.run([*command, "--compilation_cache="], check=True, capture_output=True)
     with Image.open(out) as picture:
         assert picture.width > 600

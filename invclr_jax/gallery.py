@@ -1,6 +1,6 @@
 """Draws what the transformations do, as one picture to look at.
 
-    python -m invclr_jax.transforms.gallery --out=gallery.png [--images=images.npz]
+    python -m invclr_jax.gallery --out=gallery.png [--images=images.npz]
 
 The images that are jittered come from an npz file of images [n, h, w, 3], or from a folder of class
 folders of PNG or JPEG files; without either, from a photograph that Matplotlib brings along.
