@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, PRNGKeyArray
+from jaxtyping import Array, Key, PRNGKeyArray
 
 from invclr_jax.transforms.colour import check_colours
 from invclr_jax.transforms.corruptions import blurs, digital, noise, weather
@@ -121,7 +121,7 @@ def _part(
 
 
 @jax.jit(static_argnames=("name", "severity"))
-def _on_device(images: Array, keys: PRNGKeyArray, name: str, severity: int) -> Array:
+def _on_device(images: Array, keys: Key[Array, " n"], name: str, severity: int) -> Array:
     function, strengths, _ = _CORRUPTIONS[name]
     return function(as_floats(images), keys, strengths[severity - 1])
 

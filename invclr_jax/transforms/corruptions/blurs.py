@@ -5,14 +5,14 @@ import itertools
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, Key, PRNGKeyArray
 
 from invclr_jax.transforms.corruptions.reflection import combine
 from invclr_jax.transforms.filters import gaussian_blur
 
 
 def defocus(
-    images: Float[Array, "n h w c"], keys: PRNGKeyArray, strength: tuple[float, float]
+    images: Float[Array, "n h w c"], keys: Key[Array, " n"], strength: tuple[float, float]
 ) -> Float[Array, "n h w c"]:
     """Convolves with an antialiased disk; pictures are mirrored about their edge pixels."""
     kernel = disk(*strength)
@@ -40,7 +40,7 @@ def disk(radius: float, deviation: float) -> np.ndarray:
 
 
 def glass(
-    images: Float[Array, "n h w c"], keys: PRNGKeyArray, strength: tuple[float, int]
+    images: Float[Array, "n h w c"], keys: Key[Array, " n"], strength: tuple[float, int]
 ) -> Float[Array, "n h w c"]:
     """Blurs, replaces pixels by a neighbour up, left or both by chance, and blurs again.
 
@@ -64,7 +64,7 @@ def _jostle(image: Float[Array, "h w c"], key: PRNGKeyArray) -> Float[Array, "h 
 
 
 def motion(
-    images: Float[Array, "n h w c"], keys: PRNGKeyArray, strength: tuple[int, float]
+    images: Float[Array, "n h w c"], keys: Key[Array, " n"], strength: tuple[int, float]
 ) -> Float[Array, "n h w c"]:
     """Smears each picture in a direction of its own, between -45 and 45 degrees."""
     degrees = jax.vmap(lambda key: jax.random.uniform(key, minval=-45.0, maxval=45.0))(keys)
@@ -94,7 +94,7 @@ def smear(
 
 
 def zoom(
-    images: Float[Array, "n h w c"], keys: PRNGKeyArray, largest: float
+    images: Float[Array, "n h w c"], keys: Key[Array, " n"], largest: float
 ) -> Float[Array, "n h w c"]:
     """The mean of the picture and of its centre at several magnifications."""
     total = images

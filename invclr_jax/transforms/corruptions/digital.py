@@ -5,7 +5,7 @@ import io
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, Key, PRNGKeyArray
 from PIL import Image
 
 from invclr_jax.transforms.corruptions.reflection import combine, mirrored, smooth
@@ -13,7 +13,7 @@ from invclr_jax.transforms.warping import interpolate
 
 
 def brightness(
-    images: Float[Array, "n h w 3"], keys: PRNGKeyArray, amount: float
+    images: Float[Array, "n h w 3"], keys: Key[Array, " n"], amount: float
 ) -> Float[Array, "n h w 3"]:
     """Adds to the value of hue, saturation and value, the largest of a pixel's three colours."""
     value = images.max(axis=-1, keepdims=True)
@@ -23,7 +23,7 @@ def brightness(
 
 
 def contrast(
-    images: Float[Array, "n h w 3"], keys: PRNGKeyArray, factor: float
+    images: Float[Array, "n h w 3"], keys: Key[Array, " n"], factor: float
 ) -> Float[Array, "n h w 3"]:
     """Moves each channel towards its mean."""
     mean = images.mean(axis=(1, 2), keepdims=True)
@@ -31,7 +31,7 @@ def contrast(
 
 
 def elastic(
-    images: Float[Array, "n h w 3"], keys: PRNGKeyArray, strength: tuple[float, float, float]
+    images: Float[Array, "n h w 3"], keys: Key[Array, " n"], strength: tuple[float, float, float]
 ) -> Float[Array, "n h w 3"]:
     """A random affine map, then random smooth displacements."""
     size = min(images.shape[1:3])
@@ -69,7 +69,7 @@ def _affine_sources(
 
 
 def pixelate(
-    images: Float[Array, "n h w 3"], keys: PRNGKeyArray, share: float
+    images: Float[Array, "n h w 3"], keys: Key[Array, " n"], share: float
 ) -> Float[Array, "n h w 3"]:
     """Shrinks by averaging and enlarges by repeating, in 8 bits, as Pillow's BOX filter."""
     height, width = images.shape[1:3]

@@ -3,11 +3,11 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray, UInt32
+from jaxtyping import Array, Float, Key, UInt32
 
 
 def gaussian(
-    images: Float[Array, "n h w c"], keys: PRNGKeyArray, scale: float
+    images: Float[Array, "n h w c"], keys: Key[Array, " n"], scale: float
 ) -> Float[Array, "n h w c"]:
     """Adds normal noise of standard deviation `scale`."""
     return images + scale * jax.vmap(lambda key: jax.random.normal(key, images.shape[1:]))(keys)
@@ -28,7 +28,7 @@ def shot(
 
 
 def impulse(
-    images: Float[Array, "n h w c"], keys: PRNGKeyArray, amount: float
+    images: Float[Array, "n h w c"], keys: Key[Array, " n"], amount: float
 ) -> Float[Array, "n h w c"]:
     """Replaces a share of all values, each channel by itself, by 0 or 1."""
     draws = jax.vmap(lambda key: jax.random.uniform(key, images.shape[1:]))(keys)

@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, Key, PRNGKeyArray
 
 from invclr_jax.transforms.colour import greyscale
 from invclr_jax.transforms.corruptions.blurs import magnified, smear
@@ -13,7 +13,7 @@ _ICE = np.array([0.85, 0.95, 1.0], np.float32)  # red, green and blue of frost
 
 
 def snow(
-    images: Float[Array, "n h w 3"], keys: PRNGKeyArray, strength: tuple[float, ...]
+    images: Float[Array, "n h w 3"], keys: Key[Array, " n"], strength: tuple[float, ...]
 ) -> Float[Array, "n h w 3"]:
     """Whitens the picture and lays flakes over it, smeared as they fall."""
     mean, deviation, zoom, threshold, radius, motion, share = strength
@@ -29,7 +29,7 @@ def snow(
 
 
 def frost(
-    images: Float[Array, "n h w 3"], keys: PRNGKeyArray, strength: tuple[float, float]
+    images: Float[Array, "n h w 3"], keys: Key[Array, " n"], strength: tuple[float, float]
 ) -> Float[Array, "n h w 3"]:
     """Adds ice: bright ridges of a fractal, in place of the published photographs of frost."""
     share, amount = strength
@@ -40,7 +40,7 @@ def frost(
 
 
 def fog(
-    images: Float[Array, "n h w 3"], keys: PRNGKeyArray, strength: tuple[float, float]
+    images: Float[Array, "n h w 3"], keys: Key[Array, " n"], strength: tuple[float, float]
 ) -> Float[Array, "n h w 3"]:
     """Adds a fractal and scales the result back to the brightness that the picture had."""
     thickness, decay = strength
@@ -50,7 +50,7 @@ def fog(
     return (images + thickness * heights) * brightest / (brightest + thickness)
 
 
-def fractal(keys: PRNGKeyArray, least: int, *, decay: float) -> Float[Array, "n size size"]:
+def fractal(keys: Key[Array, " n"], least: int, *, decay: float) -> Float[Array, "n size size"]:
     """Landscapes of heights in [0, 1] by the diamond-square algorithm, on a torus.
 
     Args:
@@ -89,6 +89,6 @@ def _eight_bit(values: Array, *, rounded: bool) -> Array:
     return jnp.floor(255 * values + (0.5 if rounded else 1e-3)) / 255
 
 
-def _split(keys: PRNGKeyArray) -> tuple[PRNGKeyArray, PRNGKeyArray]:
+def _split(keys: Key[Array, " n"]) -> tuple[Key[Array, " n"], Key[Array, " n"]]:
     pairs = jax.vmap(jax.random.split)(keys)
     return pairs[:, 0], pairs[:, 1]
