@@ -79,6 +79,7 @@ def make_peer(run: Run, *, channels_last: bool):
     from benchmarks.torch_peer.simclr import Trainer
 
     box = run.recipe.method.transform.alpha
+    assert isinstance(box, Box)
     return Trainer(run.config, run.rows, box.low, box.high, channels_last=channels_last)
 
 

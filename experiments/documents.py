@@ -25,29 +25,29 @@ _RESULTS = flags.DEFINE_string("results", "experiments/results", "Folder of the 
 _PLACE = re.compile(r"(<!-- table: (\S+)(?: (\d+))? -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
-def fill(text: str, found: Records, mechanism: Mapping[str, Mapping[str, float]]) -> str:
+def fill(text: str, stored: Records, mechanism: Mapping[str, Mapping[str, float]]) -> str:
     """The document with every marked place filled in.
 
     Args:
       text: Markdown.
-      found: the records to tabulate.
-      mechanism: what `experiments.mechanism` found for each run.
+      stored: the records to tabulate.
+      mechanism: what `experiments.mechanism` measured for each run.
     """
 
     def filled(match: re.Match) -> str:
         name, index = match[2], match[3]
         tables = (
-            [jumps.table(mechanism) + "\n"] if name == "mechanism" else _tables(name, index, found)
+            [jumps.table(mechanism) + "\n"] if name == "mechanism" else _tables(name, index, stored)
         )
         return match[1] + "\n" + "\n".join(tables) + "\n" + match[4]
 
     return _PLACE.sub(filled, text)
 
 
-def _tables(name: str, index: str | None, found: Records) -> list[str]:
+def _tables(name: str, index: str | None, stored: Records) -> list[str]:
     if name not in EXPERIMENTS:
         raise ValueError(f"no experiment {name!r}: use one of {', '.join(EXPERIMENTS)}")
-    tables = EXPERIMENTS[name].tables(found)
+    tables = EXPERIMENTS[name].tables(stored)
     if index is not None and int(index) >= len(tables):
         raise ValueError(f"{name} has {len(tables)} tables, none with the number {index}")
     chosen = tables if index is None else [tables[int(index)]]
@@ -57,10 +57,10 @@ def _tables(name: str, index: str | None, found: Records) -> list[str]:
 def main(*paths: str) -> None:
     """Fills documents in."""
     results = pathlib.Path(_RESULTS.value)
-    found, measured = records.load(results, "cpu"), results / "cpu" / "mechanism.json"
-    mechanism = json.loads(measured.read_text())["runs"] if measured.exists() else {}
+    stored, file = records.load(results, "cpu"), results / "cpu" / "mechanism.json"
+    mechanism = json.loads(file.read_text())["runs"] if file.exists() else {}
     for path in map(pathlib.Path, paths):
-        write_atomically(path, fill(path.read_text(), found, mechanism))
+        write_atomically(path, fill(path.read_text(), stored, mechanism))
         print(f"{path}: {len(_PLACE.findall(path.read_text()))} places filled")
 
 

@@ -18,7 +18,7 @@ import sys
 import types
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.2.0"
+from invclr_jax.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from invclr_jax.api import train

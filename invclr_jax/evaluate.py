@@ -56,6 +56,15 @@ def show(name: str, outcome: Outcome, test_rows: int) -> None:
         print(f"  warning: {sentence}", flush=True)
 
 
+def results_folder(workdir: str) -> pathlib.Path:
+    """Of a run: inside it. Of an encoder that comes with the package: under the current folder.
+
+    A folder of the encoder's own name would hide the encoder.
+    """
+    folder = pathlib.Path(workdir)
+    return folder / "results" if folder.is_dir() else pathlib.Path("results") / folder.name
+
+
 def main() -> int:
     """Restores, evaluates, prints tables, writes the JSON file and the plot."""
     names = parse(_PROTOCOL.value)
@@ -73,17 +82,25 @@ def main() -> int:
     config.data.path = _DATA_PATH.value or config.data.path
     dataset = configuration.load_data(config, trust=_TRUST.value)
     context = Context(encoder, dataset, settings, progress=True)
-    path = pathlib.Path(_WORKDIR.value) / "results" / f"step{encoder.step}_seed{settings.seed}.json"
+    path = results_folder(_WORKDIR.value) / f"step{encoder.step}_seed{settings.seed}.json"
     results = Results(path, config=config.to_dict(), step=encoder.step, seed=settings.seed)
     outcomes = {}
     for name, outcome in run(context, names, results):
         show(name, outcome, len(context.test))
         outcomes[name] = outcome
-    return _finish(outcomes, path)
+    return finish(outcomes, path)
 
 
-def _finish(outcomes: dict[str, Outcome], path: pathlib.Path) -> int:
-    """Writes the plot, says where everything is, and returns the exit code."""
+def finish(outcomes: dict[str, Outcome], path: pathlib.Path) -> int:
+    """Writes the plot, says where everything is, and returns the exit code.
+
+    Args:
+      outcomes: by protocol.
+      path: the JSON file; the plot goes beside it.
+
+    Returns:
+      1 if a protocol failed, else 0: one that does not apply is no failure.
+    """
     picture = plots.picture({name: outcome.metrics for name, outcome in outcomes.items()})
     if picture is not None:
         write_atomically(path.with_suffix(".png"), picture)

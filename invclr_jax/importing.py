@@ -12,7 +12,7 @@ import inspect
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import ml_collections
 import numpy as np
@@ -20,7 +20,7 @@ import numpy as np
 Trust = Sequence[str] | None
 """Packages whose names may be imported; None for all, right for one's own configuration only."""
 
-Options = Mapping[str, Any] | ml_collections.ConfigDict
+Options: TypeAlias = Mapping[str, Any] | ml_collections.ConfigDict
 """Plain options by name."""
 
 UNNAMED = "object:"

@@ -47,11 +47,6 @@ def mean_over_neighbours(tree: Any, axis: Axis, count: int) -> Any:
     return jax.lax.pmean(tree, axis, axis_index_groups=runs if len(runs) > 1 else None)
 
 
-def sum_over_devices(tree: Any, axis: Axis) -> Any:
-    """Adds up every leaf over the devices."""
-    return tree if axis is None else jax.lax.psum(tree, axis)
-
-
 def gather_rows(rows: Array, axis: Axis) -> Array:
     """Stacks the rows `[n, ...]` of all devices into `[devices * n, ...]`; gradients flow back."""
     return rows if axis is None else jax.lax.all_gather(rows, axis, tiled=True)

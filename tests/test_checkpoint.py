@@ -1,4 +1,5 @@
 import contextlib
+import dataclasses
 
 import jax
 import jax.numpy as jnp
@@ -7,6 +8,7 @@ import pytest
 
 from invclr_jax.checkpoint import Checkpoints, DamagedCheckpointError, load_encoder
 from invclr_jax.config import load_data
+from invclr_jax.evaluation import passes
 from invclr_jax.evaluation.probes import fit_regressor
 from invclr_jax.models.build import build_encoder
 from tests.tiny_run import make_run, tiny_config, tiny_images
@@ -41,6 +43,25 @@ def test_any_number_of_inputs_is_encoded_in_order(spirograph, n):
     inputs = np.random.default_rng(0).random((n, 8, 8, 3), np.float32)
     expected = encoder.module.apply(encoder.variables, inputs)
     np.testing.assert_allclose(encoder.encode_inputs(inputs), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_other_weights_compile_nothing(spirograph):
+    """Weights are arguments of the program, not constants in it."""
+    one = load_encoder(spirograph[0])
+    other = dataclasses.replace(one, variables=jax.tree.map(lambda leaf: leaf + 1, one.variables))
+    images = np.random.default_rng(0).random((3, 8, 8, 3)).astype(np.float32)
+    first = one.encode(images)
+    compiled = passes.plain._cache_size()
+    assert np.abs(np.asarray(other.encode(images) - first)).max() > 0
+    assert passes.plain._cache_size() == compiled
+
+
+@pytest.mark.parametrize(("n", "in_parts"), [(32, False), (33, True), (500, True)])
+def test_cpus_encode_any_large_batch_in_parts(spirograph, n, in_parts):
+    encoder = load_encoder(spirograph[0])
+    inputs = jax.ShapeDtypeStruct((n, 8, 8, 3), "float32")
+    program = jax.jit(lambda x: encoder.encode_inputs(x)).lower(inputs).as_text()
+    assert ("stablehlo.while" in program) == in_parts
 
 
 def test_encode_normalises_pictures_itself(pictures):

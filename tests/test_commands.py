@@ -9,6 +9,8 @@ import sys
 import numpy as np
 import pytest
 
+from invclr_jax import main
+
 ROOT = pathlib.Path(__file__).parents[1]
 OVERRIDES = {
     "num_steps": 4,
@@ -44,7 +46,7 @@ def workdir(tmp_path_factory):
     overrides = [f"--config.{key}={value}" for key, value in OVERRIDES.items()]
     done = command(
         "train",
-        "--config=configs/spirograph_cpu.py",
+        "--config=spirograph_cpu",
         f"--workdir={folder}",
         *overrides,
     )
@@ -77,14 +79,6 @@ def test_evaluate_writes_json_and_a_table(workdir):
     assert "average (from the file)" in again.stdout
 
 
-def test_a_protocol_that_fails_alone_tells_the_exit_code(workdir):
-    """More regression targets than rows of labels: 2 rows cannot be cut and probed at alpha."""
-    flags = ("--protocol=alpha,invariance", "--limit=2", "--num_alphas=2", "--num_images=2")
-    done = command("evaluate", f"--workdir={workdir}", *flags, "--seed=1")
-    assert "conditional_variance" in done.stdout
-    assert done.returncode in (0, 1)
-
-
 def test_extract_writes_features(workdir, tmp_path):
     images = np.random.default_rng(0).random((5, 8, 8, 3)).astype(np.float32)
     np.savez(tmp_path / "in.npz", images=images, labels=np.arange(5))
@@ -110,7 +104,7 @@ def test_extract_writes_features(workdir, tmp_path):
         ),
         (
             "train",
-            ["--config=configs/spirograph_cpu.py", "--workdir=unused", "--config.penalty.clip=-1"],
+            ["--config=spirograph_cpu", "--workdir=unused", "--config.penalty.clip=-1"],
             "config.penalty.clip is -1.0: use a finite number above 0",
         ),
     ],
@@ -121,3 +115,37 @@ def test_mistakes_end_in_a_sentence(module, flags, words):
     assert words in done.stderr
     assert "Traceback" not in done.stderr
     assert not (ROOT / "unused").exists()
+
+
+def invclr(*words):
+    """Runs `invclr`, as the console script does."""
+    return subprocess.run(
+        [sys.executable, "-m", "invclr_jax.main", *words],
+        cwd=ROOT,
+        env=os.environ | {"XLA_FLAGS": "", "JAX_PLATFORMS": "cpu"},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+
+
+@pytest.mark.parametrize("name", main.COMMANDS)
+def test_help_is_no_error(name):
+    done = invclr(name, "--help")
+    assert done.returncode == 0, done.stderr
+    assert "--" in done.stdout
+
+
+def test_invclr_tells_its_commands():
+    done = invclr("--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert all(f"invclr {name}" in done.stdout for name in main.COMMANDS)
+    done = invclr("trian")
+    assert done.returncode == 2
+    assert "no command 'trian'" in done.stderr
+
+
+def test_a_config_is_found_by_name_or_the_names_are_told(tmp_path):
+    done = invclr("train", "--config=spirograf", f"--workdir={tmp_path}")
+    assert done.returncode == 1
+    assert "no config 'spirograf': use one of cifar10, cifar100" in done.stderr

@@ -1,4 +1,4 @@
-"""Runs that go on with another number of devices."""
+"""Runs that are resumed with another number of devices."""
 
 import pathlib
 

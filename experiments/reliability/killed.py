@@ -18,7 +18,7 @@ def killed(folder: pathlib.Path, kills: int = 20, seed: int = 0) -> dict:
     """SIGKILL at random moments of starting, stepping and checkpointing, then one more start.
 
     A run that ends before its next kill is compared and a new one begun, until there have been
-    enough kills. Each start must go on from the newest checkpoint that is whole.
+    enough kills. Each start must resume from the newest complete checkpoint.
     """
     rng, workdir = np.random.default_rng(seed), folder / "killed"
     expected = tiny.finish(folder / "undisturbed", num_steps=STEPS)
@@ -84,7 +84,7 @@ MOMENTS: tuple[Callable, ...] = (_checkpointing, _stepping, _checkpointing, _ste
 
 
 def preempted(folder: pathlib.Path, times: int = 5, seed: int = 0) -> dict:
-    """SIGTERM at random steps: the run saves, leaves with code 143, and goes on to the same end."""
+    """SIGTERM at random steps: the run saves, exits with code 143, and resumes to the same end."""
     rng = np.random.default_rng(seed)
     expected = tiny.finish(folder / "undisturbed", num_steps=STEPS)
     seconds, survived = [], 0

@@ -11,7 +11,7 @@ tiny (ResNet10 with 4 base channels, 8×8 Spirographs, a checkpoint every three 
 of their life is what is dangerous: starting, saving and ending. `make test-slow` tries every family
 in small numbers.
 
-A fault is survived if the run ends as if it had not happened, to the bit unless the section says
+A fault is survived if the run ends as if it had not happened, bit for bit unless the section says
 otherwise; or, where a run has to stop, if it stops with a sentence and loses nothing.
 
 | Faults | Tried | Survived | Lost | Made by |
@@ -41,27 +41,26 @@ def page(families: Mapping[str, Mapping]) -> str:
 def _killed(f: Mapping) -> str:
     return f"""\
 SIGKILL at {f["tried"]} random moments: while starting, while stepping, and while a checkpoint was
-being written ({f["while_checkpointing"]} of them left an unfinished one behind). Each next start
-has to go on from the newest whole checkpoint ({f["wrong_resumes"]} did not), the final state has to
-have the bits of a run that was left alone, and unfinished checkpoints have to be gone at the end
-({f["left_unfinished"]} were left)."""
+being written ({f["while_checkpointing"]} of them left an unfinished one behind). Each
+restart must resume from the newest complete checkpoint ({f["wrong_resumes"]} did not), the final
+state must match an undisturbed run bit for bit, and no unfinished checkpoint may remain at the end
+({f["left_unfinished"]} did)."""
 
 
 def _preempted(f: Mapping) -> str:
     return f"""\
-SIGTERM at {f["tried"]} random steps: the run saves the step it is at, leaves with code 143
-(128 + 15) and goes on to the same bits. From signal to exit it took at most
-{f["slowest_seconds_from_signal_to_exit"]:.1f} s. A signal that comes while the first step is being
-compiled waits for the compiler; one that comes before that ends the run at once, with nothing to
-save."""
+SIGTERM at {f["tried"]} random steps: the run saves a checkpoint of its current step, exits with
+code 143 (128 + 15) and, when restarted, ends with the same bits. From signal to exit it took at
+most {f["slowest_seconds_from_signal_to_exit"]:.1f} s. A signal that arrives while the first step is
+being compiled waits for the compiler; an earlier one ends the run at once, with nothing to save."""
 
 
 def _disk(f: Mapping) -> str:
     outcomes = "\n".join(f"- {name}: {outcome}" for name, outcome in f["faults"].items())
     return f"""\
-A run that has checkpoints goes on where it cannot write. It has to stop with code 1 and a sentence,
-without a traceback; the checkpoints from before have to keep their bits; once there is room, the
-same command has to end with the bits of a run that was left alone.
+A run that has checkpoints is resumed where it cannot write. It must stop with code 1 and a
+sentence, without a traceback; earlier checkpoints must stay unchanged; once there is room, the
+same command must end with the bits of an undisturbed run.
 
 {outcomes}
 
@@ -73,8 +72,8 @@ def _damage(f: Mapping) -> str:
 Every file of a checkpoint in turn missing, cut in half, empty, with a bit flipped, swapped with
 another; parts and whole checkpoints swapped with those of another step. {f["refused"]} of
 {f["tried"]} were refused with a sentence, {f["intact"]} gave what was saved all the same (files
-that reading does not need). Training passes over a damaged checkpoint with a warning and goes on
-from the one before."""
+that reading does not need). Training skips a damaged checkpoint with a warning and resumes from
+the one before."""
 
 
 def _devices(f: Mapping) -> str:
@@ -83,8 +82,8 @@ def _devices(f: Mapping) -> str:
 {counts} devices, changed after steps 7 and 14 of 20, against one device throughout. In float64 the
 largest difference is {f["difference_float64"]:.1e} of the array's largest entry (1e-9 is allowed).
 In float32 the number of devices changes the order of sums, and training carries the difference on:
-{f["difference_float32"]:.1e} after 20 steps on {f["counts"][0]} devices. Same bits are promised for
-the same number of devices only."""
+{f["difference_float32"]:.1e} after 20 steps on {f["counts"][0]} devices. Identical bits are
+promised only for the same number of devices."""
 
 
 def _determinism(f: Mapping) -> str:
@@ -112,7 +111,7 @@ Four devices in several processes over `jax.distributed` on the loopback, agains
 float64: the largest difference is {equal} processes (1e-9 is allowed).
 
 {kills}
-- SIGTERM to one process: all saved the same step and left with codes
+- SIGTERM to one process: all saved the same step and exited with codes
 {" and ".join(map(str, f["stopped"]["codes"]))}; after a restart the difference at the end is
 {f["stopped"]["difference"]:.1e}"""
 
@@ -123,11 +122,11 @@ def _soak(f: Mapping) -> str:
     return f"""\
 {f["minutes"]:.0f} minutes, {f["steps"]} steps, {f["checkpoints"]} checkpoints. Leaving out the
 first fifth, memory went from {memory[0]:.0f} to {memory[1]:.0f} MB (slope
-{f["memory_mb_per_hour"]:.1f} MB an hour over {f["looks"]} looks) and open files from {files[0]} to
-{files[1]} (slope {f["open_files_per_hour"]:.1f} an hour, never more than
-{f["open_files_largest"]}). That is {f["memory_kb_per_checkpoint"]:.0f} KB a checkpoint. A run of
+{f["memory_mb_per_hour"]:.1f} MB per hour over {f["looks"]} looks) and open files from {files[0]} to
+{files[1]} (slope {f["open_files_per_hour"]:.1f} per hour, never more than
+{f["open_files_largest"]}). That is {f["memory_kb_per_checkpoint"]:.0f} KB per checkpoint. A run of
 {plain["minutes"]:.0f} minutes and {plain["steps"]} steps without checkpoints had a slope of
-{plain["memory_mb_per_hour"]:.1f} MB an hour; below zero, the system took idle pages back."""
+{plain["memory_mb_per_hour"]:.1f} MB per hour; below zero, the system reclaimed idle pages."""
 
 
 SECTIONS: dict[str, tuple[str, Callable[[Mapping], str]]] = {

@@ -74,7 +74,7 @@ def start(
     flags: Sequence[str] = (),
     **overrides,
 ) -> Job:
-    """Starts (or goes on with) a tiny run.
+    """Starts (or resumes) a tiny run.
 
     Args:
       workdir: of the run; its output goes to a file beside it, its compiled programs into the

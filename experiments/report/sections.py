@@ -26,12 +26,12 @@ INTRODUCTION = (
 MANY_ROWS, FEW = 9, 5
 
 
-def section(page: Page, name: str, experiment: Experiment, found: records.Records) -> None:
+def section(page: Page, name: str, experiment: Experiment, measured: records.Records) -> None:
     """One experiment: its text, plots and tables, and what has not been run."""
-    tables, panels = experiment.tables(found), experiment.panels(found)
+    tables, panels = experiment.tables(measured), experiment.panels(measured)
     if not tables and not panels:
         return
-    page.heading(experiment.title, f"{found.scale}-{name}", experiment.title.partition(":")[0])
+    page.heading(experiment.title, f"{measured.scale}-{name}", experiment.title.partition(":")[0])
     page.text(experiment.text)
     coloured = any(table.factors for table in tables)  # shows what the panels would
     if panels and not coloured:
@@ -41,8 +41,8 @@ def section(page: Page, name: str, experiment: Experiment, found: records.Record
         factors = _means(table) if table.factors else ()
         marked = table.marked()
         page.table(table.header, marked, title=table.title, folded=folded, factors=factors)
-    wanted = dict.fromkeys(experiment.runs(found.scale))
-    missing = [text for text in wanted if not _made(found, text)]
+    wanted = dict.fromkeys(experiment.runs(measured.scale))
+    missing = [text for text in wanted if not _made(measured, text)]
     if missing:
         more = f" and {len(missing) - FEW} more" if len(missing) > FEW else ""
         page.text(f"Not run yet: {', '.join(missing[:FEW])}{more}.", "note")
@@ -53,40 +53,40 @@ def _means(table: Table) -> list[list[float | None]]:
     return [[cell.mean if isinstance(cell, records.Stat) else None for cell in row] for row in rows]
 
 
-def _made(found: records.Records, text: str) -> bool:
-    run = parse(text, found.scale)
-    return bool(found.of(run.dataset, run.name))
+def _made(measured: records.Records, text: str) -> bool:
+    run = parse(text, measured.scale)
+    return bool(measured.of(run.dataset, run.name))
 
 
-def summary(page: Page, found: records.Records) -> None:
+def summary(page: Page, measured: records.Records) -> None:
     """How much was run, on what."""
     # The median step, since some logs hold hours in which the machine did other work.
-    seconds = sum(r["seconds"]["step"] * r["training"]["step"][-1] for r in found)
-    steps = sum(record["training"]["step"][-1] for record in found)
-    seeds = {record["seed"] for record in found}
-    names = {(record["dataset"], record["name"]) for record in found}
+    seconds = sum(r["seconds"]["step"] * r["training"]["step"][-1] for r in measured)
+    steps = sum(record["training"]["step"][-1] for record in measured)
+    seeds = {record["seed"] for record in measured}
+    names = {(record["dataset"], record["name"]) for record in measured}
     page.cards(
         {
-            "training runs": str(len(found)),
+            "training runs": str(len(measured)),
             "kinds of run": str(len(names)),
             "seeds": str(len(seeds)),
             "steps in all": f"{steps:,.0f}",
             "hours of training": f"{seconds / 3600:.1f}",
         }
     )
-    hardware = sorted({record["hardware"] for record in found})
-    code = sorted({record["code"]["trained"] for record in found})
+    hardware = sorted({record["hardware"] for record in measured})
+    code = sorted({record["code"]["trained"] for record in measured})
     page.text(f"Hardware: {'; '.join(hardware)}. Code: {', '.join(code)}.", "note")
 
 
-def sizes(page: Page, found: records.Records) -> None:
+def sizes(page: Page, measured: records.Records) -> None:
     """What was trained: one row for each data set."""
     rows = []
-    for data in dict.fromkeys(record["dataset"] for record in found):
-        config = next(record["config"] for record in found if record["dataset"] == data)
+    for data in dict.fromkeys(record["dataset"] for record in measured):
+        config = next(record["config"] for record in measured if record["dataset"] == data)
         model, size = config["model"], config["transform"]["size"] or 32
-        runs = ", ".join(label(name) for name in found.names(data))
-        step = next(r["training"]["step"][-1] for r in found if r["dataset"] == data)
+        runs = ", ".join(label(name) for name in measured.names(data))
+        step = next(r["training"]["step"][-1] for r in measured if r["dataset"] == data)
         encoder = f"{model['name']}, {model['width']} base channels"
         rows.append([data, encoder, f"{size}×{size}", str(config["batch_size"]), f"{step:g}", runs])
     header = ["data", "encoder", "pictures", "batch", "steps", "runs"]
@@ -95,7 +95,7 @@ def sizes(page: Page, found: records.Records) -> None:
 
 def build(results: pathlib.Path) -> Page:
     """The page of all records under a folder."""
-    scales = [found for scale in SCALES if len(found := records.load(results, scale))]
+    scales = [measured for scale in SCALES if len(measured := records.load(results, scale))]
     if not scales:
         raise ValueError(f"{results} holds no records: python -m experiments.run makes them")
     page = Page(TITLE)
@@ -104,10 +104,12 @@ def build(results: pathlib.Path) -> Page:
     page.heading("The pictures", "pictures", "Pictures")
     page.text(pictures.TEXT)
     page.panels(pictures.gallery(), "Spirograph samples")
-    for found in scales:
-        page.heading(f"The scale {found.scale}", f"scale-{found.scale}", f"Scale {found.scale}")
-        summary(page, found)
-        sizes(page, found)
+    for measured in scales:
+        page.heading(
+            f"The scale {measured.scale}", f"scale-{measured.scale}", f"Scale {measured.scale}"
+        )
+        summary(page, measured)
+        sizes(page, measured)
         for name, experiment in EXPERIMENTS.items():
-            section(page, name, experiment, found)
+            section(page, name, experiment, measured)
     return page

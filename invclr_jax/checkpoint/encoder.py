@@ -65,7 +65,7 @@ class Encoder:
     module: nn.Module
     variables: PyTree
     transform: Transform
-    config: ml_collections.ConfigDict | None = None
+    config: ml_collections.ConfigDict = dataclasses.field(default_factory=ml_collections.ConfigDict)
     step: int = 0
 
     @functools.cached_property

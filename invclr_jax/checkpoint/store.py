@@ -44,9 +44,12 @@ class Checkpoints:
         options = ocp.CheckpointManagerOptions(
             preservation_policy=policy,
             read_only=keep is None,
+            create=keep is not None,
+            save_interval_steps=0 if keep is None else 1,
             cleanup_tmp_directories=keep is not None,
         )
-        self._manager = ocp.CheckpointManager(folder, options=options)
+        with _without_remarks():
+            self._manager = ocp.CheckpointManager(folder, options=options)
         self._folder = folder
 
     def steps(self) -> list[int]:
@@ -146,6 +149,18 @@ class Checkpoints:
 
 class DamagedCheckpointError(ValueError):
     """A checkpoint that is there but cannot be read."""
+
+
+@contextlib.contextmanager
+def _without_remarks() -> Iterator[None]:
+    """Keeps Orbax from remarking that a folder opened for reading is read-only."""
+    logger = logging.getLogger("absl")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 @contextlib.contextmanager

@@ -86,7 +86,9 @@ def default_config() -> ml_collections.ConfigDict:
         options={},
     )
     config.transform = dict(
-        name=later(str),  # None: the data's; "image", "spirograph", or an import path, with options
+        name=later(str),  # None: the data's; "image", "spirograph", a preset such as "simclr", or
+        # an import path, with options
+        penalised=("colour",),  # what alpha is made of: also "crop", "affine"
         strength=0.5,
         variant=later(str),  # of the colour jitter: "paper" or "authors"
         normalise=later(str),  # of Spirograph's intensity: "image" or "row"

@@ -27,10 +27,11 @@ def check_md5(path: pathlib.Path) -> None:
     if path.name not in MD5:
         return
     with path.open("rb") as file:
-        found = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
-    if found != MD5[path.name]:
+        checksum = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+    if checksum != MD5[path.name]:
         raise ValueError(
-            f"{path} has the MD5 checksum {found}, the official {path.name} has {MD5[path.name]}: "
+            f"{path} has the MD5 checksum {checksum}, the official {path.name} has "
+            f"{MD5[path.name]}: "
             "it is damaged, incomplete or another file; fetch it again, or, if you mean this file, "
             "rename it or set config.data.verify=False (verify=False)"
         )

@@ -28,7 +28,7 @@ def load(
       name: `cifar10`, `cifar100`, `arrays` (an `.npz` file), `folder` (class folders of pictures)
         or `spirograph`; or a function of your own, which is called with `path`, where one is
         given, and the options, and returns a `Dataset`.
-      path: the file or folder to read. CIFAR is found by what the path contains: an official
+      path: the file or folder to read. CIFAR is recognised by what the path contains: an official
         archive or the folder it unpacks to (binary or python version), a folder with either in it,
         or a tensorflow-datasets folder, which is also the default. Spirograph needs none.
       **options: `verify=True` and `download=False` for CIFAR, `size=32` and `channels=3` for
@@ -93,8 +93,8 @@ def load_cifar(
     unusable: list[Unusable] = []
     for read in _readers(place, name, verify) if place.is_dir() else ():
         try:
-            if (found := read()) is not None:
-                return found
+            if (dataset := read()) is not None:
+                return dataset
         except Unusable as error:
             unusable.append(error)
     if download and not place.name.endswith(_ARCHIVE_ENDINGS):

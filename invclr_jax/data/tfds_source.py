@@ -120,5 +120,5 @@ def fetched(name: str, folder: pathlib.Path) -> pathlib.Path | None:
     """The archive that an earlier `fetch` (or tfds itself) left in the folder, if any."""
     stem = URLS[name].rsplit("/", 1)[-1].removesuffix(".tar.gz")
     places = (folder / "downloads" / name, folder / "downloads")
-    found = [file for place in places for file in place.glob(f"*{stem}*.tar.gz") if file.is_file()]
-    return next(iter(found), None)
+    files = (file for place in places for file in place.glob(f"*{stem}*.tar.gz"))
+    return next((file for file in files if file.is_file()), None)

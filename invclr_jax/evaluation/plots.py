@@ -45,7 +45,8 @@ def picture(protocols: Mapping[str, Mapping[str, float]]) -> bytes | None:
     ):
         for label, points in lines.items():
             axis.plot(*zip(*points, strict=True), marker="o", ms=3, label=label)
-        axis.set(title=name, ylabel=_unit(protocols[name]))
+        words = {label.partition(" ")[0] for label in lines}
+        axis.set(title=name, xlabel=", ".join(sorted(words)), ylabel=_unit(protocols[name]))
         axis.legend(fontsize=7)
     file = io.BytesIO()
     figure.savefig(file, format="png", dpi=120)

@@ -69,10 +69,10 @@ def conditional_variance(context: Context) -> Metrics:
 
     beta is one draw per image and stays fixed while alpha varies.
     """
-    found = context.conditional()
-    unit = unit_rows(found)
+    z = context.conditional()
+    unit = unit_rows(z)
     variances = invariance.variances(unit)
-    pairs = (part.reshape(-1, part.shape[-1]) for part in (found[:, :-1], found[:, 1:]))
+    pairs = (part.reshape(-1, part.shape[-1]) for part in (z[:, :-1], z[:, 1:]))
     return {
         "invariance/conditional_variance": float(variances.conditional),
         "invariance/total_variance": float(variances.total),
@@ -80,7 +80,7 @@ def conditional_variance(context: Context) -> Metrics:
         "invariance/as_published": float(invariance.as_published(unit)),
         "invariance/effective_rank": float(invariance.effective_rank(unit[:, 0])),
         "invariance/canonical_correlation": float(invariance.canonical_correlations(*pairs).mean()),
-        "invariance/mean_norm": float(np.linalg.norm(found, axis=-1).mean()),
+        "invariance/mean_norm": float(np.linalg.norm(z, axis=-1).mean()),
     }
 
 

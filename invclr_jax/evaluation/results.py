@@ -9,9 +9,9 @@ from typing import Any
 
 import jax
 
-import invclr_jax
 from invclr_jax.evaluation.outcomes import Metrics, Outcome, attempt
 from invclr_jax.files import write_atomically
+from invclr_jax.version import __version__
 
 PROTOCOL_VERSION = 2
 """Raise it when a protocol changes what it measures: older results are then computed again."""
@@ -20,13 +20,13 @@ PROTOCOL_VERSION = 2
 @functools.cache  # a long process keeps running the code that it started with
 def code_version() -> str:
     """The package's version, with the git commit where it runs from a checkout."""
-    root = pathlib.Path(invclr_jax.__file__).resolve().parents[1]
+    root = pathlib.Path(__file__).resolve().parents[2]
     command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--exclude=*"]
     try:
         described = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
     except (OSError, subprocess.SubprocessError):
-        return invclr_jax.__version__
-    return f"{invclr_jax.__version__}+{described.stdout.strip()}"
+        return __version__
+    return f"{__version__}+{described.stdout.strip()}"
 
 
 class Results:

@@ -25,10 +25,11 @@ def grid(metrics: Mapping[str, float]) -> Grid:
     placed = [(row, column, value) for row, column, value in placed if column[-1] not in SOLVER]
     if any(column[0] in KINDS and column[-1] == "total" for _, column, _ in placed):
         placed = [entry for entry in placed if entry[1][-1] == "total"]  # the factors: in the file
-    shared = set.intersection(*(set(row) for row, _, _ in placed)) if placed else set()
+    rows = {row for row, _, _ in placed}
+    shared = set.intersection(*map(set, rows)) if rows else set()
     cells: Grid = {}
     for row, column, value in placed:
-        label = "/".join(part for part in row if part not in shared)
+        label = row[-1] if len(rows) == 1 else "/".join(p for p in row if p not in shared)
         cells.setdefault(label, {})[" ".join(column)] = value
     return cells
 
@@ -52,8 +53,9 @@ def table(metrics: Mapping[str, float], test_rows: int) -> str:
     """
     cells = grid(metrics)
     if len(cells) == 1:
-        (row,) = cells.values()
-        return _aligned([[name, _text(name, value, test_rows)] for name, value in row.items()])
+        ((label, row),) = cells.items()
+        lines = [[name, _text(name, value, test_rows)] for name, value in row.items()]
+        return _aligned([[label, ""], *lines] if "=" in label else lines)
     columns = list(dict.fromkeys(column for row in cells.values() for column in row))
     lines = [["", *columns]]
     for label, row in cells.items():

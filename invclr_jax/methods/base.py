@@ -67,6 +67,17 @@ class Method:
     axis: parallel.Axis = None
     chunks: int = 1
 
+    def __post_init__(self):
+        if self.penalty is None or self.transform.alpha.size > 0:
+            return
+        if not self.penalty.estimator.takes_second_view(object()):
+            raise ValueError(
+                "the transform has no alpha that a penalty could differentiate in: penalise one "
+                "of its parts (config.transform.penalised), compare the views "
+                "(config.penalty.estimator=finite, config.penalty.pair=views), or set "
+                "config.penalty.weight=0"
+            )
+
     defaults: ClassVar[Mapping[str, tuple[Any, Any]]] = {}
     """Config keys that are None until the method decides: (paper's value, authors' value)."""
 
@@ -215,8 +226,8 @@ class Method:
             z_prime = second
             if z_prime is None:
                 z_prime, _ = self.view(params, statistics, x, draws.second, key)
-        options = {"box": self.transform.alpha, "axis": self.axis, "z_prime": z_prime}
-        return self.penalty(represent, alpha, draws.noise, **options)
+        box = self.transform.alpha
+        return self.penalty(represent, alpha, draws.noise, box=box, axis=self.axis, z_prime=z_prime)
 
     def add_penalty(
         self, name: str, loss: Array, value: Array, step: Array | int, penalised: bool

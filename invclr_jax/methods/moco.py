@@ -106,7 +106,7 @@ class MoCo(Method):
             key_params, state["statistics"], x, draws.second, shuffle_key, noise_key
         )
         (queries, z), (penalty, statistics) = map_chunks(
-            lambda rows: self._queries(params, statistics, *rows, noise_key),
+            lambda rows: self._queries(params, statistics, rows, noise_key),
             (x, draws),
             self.chunks,
         )
@@ -124,7 +124,8 @@ class MoCo(Method):
         }
         return total, Outcome(statistics, state, z, terms)
 
-    def _queries(self, params, statistics, x, draws, key):
+    def _queries(self, params, statistics, rows, key):
+        x, draws = rows
         penalty, z, encoder = self.penalised_view(params, statistics, x, draws, key)
         queries, head = self.project(params, statistics, z, key)
         return (queries, z), (penalty, {"encoder": encoder, "head": head})
@@ -138,7 +139,8 @@ class MoCo(Method):
             x, transformation = _reorder((x, transformation), order, self.axis)
 
         def encode(rows):
-            z, encoder = self.view(params, statistics, *rows, noise_key)
+            x, transformation = rows
+            z, encoder = self.view(params, statistics, x, transformation, noise_key)
             keys, head = self.project(params, statistics, z, noise_key)
             return unit_rows(keys), {"encoder": encoder, "head": head}
 

@@ -54,7 +54,7 @@ class SimCLR(Method):
         draw_key, noise_key = jax.random.split(key)
         draws = self.draw(draw_key, x, penalised)
         (p, q, z), (penalty, statistics) = map_chunks(
-            lambda rows: self._project_views(params, statistics, *rows, noise_key),
+            lambda rows: self._project_views(params, statistics, rows, noise_key),
             (x, draws),
             self.chunks,
         )
@@ -66,7 +66,8 @@ class SimCLR(Method):
         terms["mutual_information_bound"] = bound
         return total, Outcome(statistics, {}, z, terms)
 
-    def _project_views(self, params, statistics, x, draws, key):
+    def _project_views(self, params, statistics, rows, key):
+        x, draws = rows
         # The second view comes first because penalties of pairs can reuse it.
         keys = jax.random.split(key, 4)
         z_prime, encoder = self.view(params, statistics, x, draws.second, keys[0])

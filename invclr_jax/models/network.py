@@ -32,8 +32,8 @@ def init(module: nn.Module, key: PRNGKeyArray, inputs: Array) -> tuple[PyTree, P
     Returns:
       `params`, the other collections by name, and what the module makes of the inputs.
     """
-    outputs, variables = module.init_with_output(key, inputs, **_mode(module, train=False))
-    variables = jax.tree.map(lambda leaf: _as(leaf, inputs.dtype), dict(variables))
+    outputs, made = module.init_with_output(key, inputs, **_mode(module, train=False))
+    variables = jax.tree.map(lambda leaf: _as(leaf, inputs.dtype), dict(made))
     params = variables.pop("params", {})
     return params, {STATISTICS: {}} | variables, outputs
 
@@ -52,9 +52,10 @@ def train(
     """
     variables, kept = _variables(params, statistics)
     options = _mode(module, train=True) | {"rngs": {"dropout": _of_device(module, key)}}
+    outputs: Any = module.apply(variables, inputs, mutable=kept or False, **options)
     if not kept:
-        return module.apply(variables, inputs, **options), statistics
-    outputs, updated = module.apply(variables, inputs, mutable=kept, **options)
+        return outputs, statistics
+    outputs, updated = outputs
     return outputs, statistics | {name: updated[name] for name in kept}
 
 
@@ -66,7 +67,8 @@ def evaluate(module: nn.Module, variables: PyTree, inputs: Array) -> Array:
       variables: `{"params": ..., "batch_stats": ...}`; empty collections are allowed.
       inputs: `[n, ...]`.
     """
-    return module.apply(_filled(variables), inputs, **_mode(module, train=False))
+    outputs: Any = module.apply(_filled(variables), inputs, **_mode(module, train=False))
+    return outputs
 
 
 def output_dim(module: nn.Module, inputs: Shaped) -> int:
@@ -102,7 +104,7 @@ def _as(leaf: Array, dtype: Any) -> Array:
     return leaf.astype(dtype) if jnp.issubdtype(leaf.dtype, jnp.floating) else leaf
 
 
-def _mode(module: nn.Module, *, train: bool) -> dict[str, bool]:
+def _mode(module: nn.Module, *, train: bool) -> dict[str, Any]:
     """How the module is told whether it trains."""
     known = inspect.signature(type(module).__call__).parameters
     if "train" in known:

@@ -36,8 +36,10 @@ PAIRS = ("alpha", "views")
 class Estimator(Protocol):
     """One way to estimate the penalty; an object of one's own with these attributes works too."""
 
-    features: tuple[str, ...]
-    """Names of the features h that it can take."""
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the features h that it can take."""
+        ...
 
     def draw(self, key: PRNGKeyArray, n: int, *, box: Distribution, dim: int) -> Noise:
         """Random numbers for `n` samples, arrays with leading axis n.
@@ -222,7 +224,7 @@ class Finite:
         return self.pair == "views" or beta is None
 
 
-ESTIMATORS: dict[str, type] = {
+ESTIMATORS: dict[str, Any] = {
     "sampled": Sampled,
     "moments": Moments,
     "forward": Forward,

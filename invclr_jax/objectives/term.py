@@ -53,8 +53,15 @@ class Penalty:
         """The estimate, z and aux; see `Estimator.__call__`."""
         alpha = checked_alpha(alpha, box)
         noise = {name: jnp.asarray(rows, alpha.dtype) for name, rows in noise.items()}
-        options = {"box": box, "feature": self.feature, "axis": axis, "z_prime": z_prime}
-        return self.estimator(represent, alpha, noise, **options)
+        return self.estimator(
+            represent,
+            alpha,
+            noise,
+            box=box,
+            feature=self.feature,
+            axis=axis,
+            z_prime=z_prime,
+        )
 
     def term(
         self, value: Float[Array, ""], step: Array | int, axis: Axis = None

@@ -49,9 +49,7 @@ def restore_or_create(recipe: Recipe, checkpoints: Checkpoints) -> tuple[TrainSt
     return from_parts(**stored), step
 
 
-def encoder_of(
-    recipe: Recipe, state: TrainState, config: ml_collections.ConfigDict | None = None
-) -> Encoder:
+def encoder_of(recipe: Recipe, state: TrainState, config: ml_collections.ConfigDict) -> Encoder:
     """The encoder of a training state, as `load_encoder` would give it."""
     variables = {"params": state.params["encoder"], **state.statistics["encoder"]}
     return Encoder(

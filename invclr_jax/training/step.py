@@ -4,6 +4,7 @@ import contextlib
 import functools
 import gc
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -96,7 +97,7 @@ def train_step(
     return new_state, parallel.mean_over_devices(metrics, recipe.axis)
 
 
-def pmapped_step(recipe: Recipe, penalised: bool, devices: parallel.Devices = None) -> Callable:
+def pmapped_step(recipe: Recipe, penalised: bool, devices: parallel.Devices = None) -> Any:
     """One of a run's two programs, `(state, rows, indices, key) -> (state, metrics)`.
 
     The old state's memory is reused for the new one. The key is an argument, so that runs which

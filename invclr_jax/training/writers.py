@@ -154,7 +154,7 @@ class Tracker:
     """Weights & Biases, or Trackio, which has the same interface and keeps everything local.
 
     Args:
-      name: `wandb` or `trackio`; the package must be installed, `pip install invclr_jax[wandb]`.
+      package: `wandb` or `trackio`; it must be installed, `pip install invclr_jax[wandb]`.
       project: the project that the run belongs to.
       config: what to show of the run's configuration.
       **options: further arguments of the package's `init`, such as `mode="offline"`.
@@ -162,18 +162,20 @@ class Tracker:
 
     def __init__(
         self,
-        name: str,
+        package: str,
         *,
         project: str,
         config: Mapping[str, Any] | None = None,
         **options: Any,
     ):
-        if name not in TRACKERS:
-            raise ValueError(f"no tracker {name!r}: use one of {', '.join(TRACKERS)}")
+        if package not in TRACKERS:
+            raise ValueError(f"no tracker {package!r}: use one of {', '.join(TRACKERS)}")
         try:
-            self._package = importlib.import_module(name)
+            self._package = importlib.import_module(package)
         except ImportError:
-            raise ValueError(f"{name} is not installed: pip install invclr_jax[{name}]") from None
+            raise ValueError(
+                f"{package} is not installed: pip install invclr_jax[{package}]"
+            ) from None
         self._package.init(project=project, config=dict(config or {}), **options)
 
     def write(self, step: int, metrics: Metrics) -> None:

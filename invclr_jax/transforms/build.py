@@ -1,6 +1,11 @@
 """Transformations from plain options."""
 
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
 from invclr_jax import importing
+from invclr_jax.transforms import presets
 from invclr_jax.transforms.base import Transform
 from invclr_jax.transforms.image import ImageTransform
 from invclr_jax.transforms.spirograph import SpirographTransform
@@ -10,21 +15,44 @@ HOME = "invclr_jax.transforms"
 
 def _image(options: importing.Options) -> Transform:
     return ImageTransform(
-        size=options["size"],
-        mean=tuple(options["mean"]),
-        std=tuple(options["std"]),
         strength=options["strength"],
         variant=options["variant"],
         jitter_probability=options["jitter_probability"],
         grey_probability=options["grey_probability"],
+        **_of_any_preset(options),
     )
+
+
+def _of_any_preset(options: importing.Options) -> dict[str, Any]:
+    more = dict(options.get("options") or {})
+    unknown = sorted(set(more) - {field.name for field in dataclasses.fields(ImageTransform)})
+    if unknown:
+        raise ValueError(
+            f"config.transform.options has {unknown[0]!r}, which ImageTransform does not take"
+        )
+    return {
+        "size": options["size"],
+        "mean": tuple(options["mean"]),
+        "std": tuple(options["std"]),
+        "penalised": tuple(options.get("penalised", ("colour",))),
+        **more,
+    }
 
 
 def _spirograph(options: importing.Options) -> Transform:
     return SpirographTransform(size=options["size"], normalise=options["normalise"])
 
 
-TRANSFORMS = {"image": _image, "spirograph": _spirograph}
+TRANSFORMS: dict[str, Callable[[importing.Options], Transform]] = {
+    "image": _image,
+    "spirograph": _spirograph,
+    **{
+        name: lambda options, name=name: presets.preset(name, **_of_any_preset(options))
+        for name in presets.PRESETS
+    },
+}
+"""What `config.transform.name` can be: the paper's with every key of the config, Spirograph's, and
+the presets of published methods, which bring their own strengths."""
 
 
 def build_transform(options: importing.Options, *, trust: importing.Trust = None) -> Transform:

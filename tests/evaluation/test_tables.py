@@ -66,6 +66,8 @@ def test_components_of_alpha_and_single_rows():
     text = tables.table({"invariance/ratio": 0.125, "invariance/total_variance": 0.5}, 10)
     assert text.split() == ["ratio", "0.125", "total_variance", "0.5"]
     assert len(text.splitlines()) == 2
+    single = tables.table({"probe/lbfgs/M=40/loss": 0.5}, 10)
+    assert single.split() == ["M=40", "loss", "0.5"]
     factors = {f"probe/ridge/M={m}/mse/{f}": 1.0 for m in (1, 2) for f in ("m", "total")}
     assert tables.grid(factors) == {f"M={m}": {"m": 1.0, "total": 1.0} for m in (1, 2)}
 

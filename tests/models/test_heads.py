@@ -101,3 +101,13 @@ def test_bfloat16_projections_are_float32(kind):
     output = quick_jit(head.apply)(variables, jnp.ones((4, 16)))
     assert output.dtype == jnp.float32
     assert {leaf.dtype for leaf in jax.tree.leaves(variables)} == {jnp.dtype("float32")}
+
+
+@pytest.mark.parametrize("kind", [ProjectionHead, MoCoHead])
+def test_bfloat16_projections_are_not_rounded(kind):
+    """The last layer is in float32: its outputs have digits that bfloat16 cannot hold."""
+    head, z = kind(dtype=jnp.bfloat16), np.random.default_rng(0).normal(size=(8, 16))
+    variables = quick_jit(head.init)(jax.random.key(0), jnp.asarray(z, jnp.float32))
+    output = quick_jit(head.apply)(variables, jnp.asarray(z, jnp.float32))
+    rounded = output.astype(jnp.bfloat16).astype(jnp.float32)
+    assert np.mean(np.asarray(rounded) != np.asarray(output)) > 0.9

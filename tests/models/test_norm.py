@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from invclr_jax.models.norm import BatchNorm, norm_groups, normalise
-from invclr_jax.parallel import AXIS, replicate, shard_rows, sum_over_devices
+from invclr_jax.parallel import AXIS, replicate, shard_rows
 from tests.reference import relative_error
 
 SHAPE = (32, 3, 2, 5)
@@ -71,7 +71,7 @@ def test_eight_devices_equal_one(x64, batch, groups):
 
     def evaluate(norm, variables, x, weights):
         d_params, d_x = penalised(norm, variables, x, weights)
-        return apply(norm, variables, x), (sum_over_devices(d_params, norm.axis), d_x)
+        return apply(norm, variables, x), (jax.lax.psum(d_params, norm.axis), d_x)
 
     alone = jax.jit(functools.partial(evaluate, single))
     mapped = jax.pmap(functools.partial(evaluate, spread), axis_name=AXIS)
@@ -169,3 +169,21 @@ def test_closed_form_equals_automatic_differentiation(x64):
     found = derivatives(lambda x, scale, bias: normalise(x, scale, bias, None, 1, 1e-5))
     for ours, expected in zip(*map(jax.tree.leaves, (found, derivatives(plain))), strict=True):
         assert relative_error(ours, expected) < 1e-10
+
+
+@pytest.mark.parametrize(("devices", "groups"), [(1, 1), (1, 4), (8, 2)])
+def test_unbiased_running_variance(batch, devices, groups):
+    """PyTorch's: each group's variance times n/(n-1), for its n values on all devices."""
+    x, _, params = batch
+    norm = BatchNorm(AXIS if devices > 1 else None, groups, unbiased=True)
+    _, expected = reference(x, params, groups)
+    count = x.size // x.shape[-1] // groups
+    var = 0.9 + (expected["var"] - 0.9) * count / (count - 1)
+    variables = start(params)
+    if devices == 1:
+        running = apply(norm, variables, jnp.asarray(x))[1]
+    else:
+        mapped = jax.pmap(lambda v, x: apply(norm, v, x)[1], axis_name=AXIS, in_axes=(None, 0))
+        running = jax.tree.map(lambda leaf: leaf[3], mapped(variables, shard_rows(x, devices)))
+    assert relative_error(running["var"], var) < 1e-6
+    assert relative_error(running["mean"], expected["mean"]) < 1e-6

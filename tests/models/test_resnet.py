@@ -79,6 +79,16 @@ def test_block_in_training(golden, precision, name):
         assert relative_error(running["var"], var) < limit
 
 
+def test_running_variance_as_pytorch_keeps_it(golden, x64):
+    arrays = golden("resnet")
+    block, variables, x = load_block(golden, "basic", np.dtype("float64"))
+    block = block.clone(unbiased=True)
+    train = quick_jit(lambda v: block.apply(v, x, train=True, mutable=["batch_stats"])[1])
+    for layer, running in train(variables)["batch_stats"].items():
+        expected = arrays[f"basic_{layer}_running_var"]
+        assert relative_error(running["var"], expected) < 1e-7
+
+
 @pytest.mark.parametrize("variant", ["", "_biased"])
 @pytest.mark.parametrize("name", BLOCKS)
 def test_block_in_evaluation(golden, precision, name, variant):
@@ -170,10 +180,16 @@ def test_refused_options(options, message):
         resnet.ResNet18(**options)
 
 
-@pytest.mark.parametrize("shape", [(32, 32, 3), (1, 3, 32, 32), (1, 32, 32, 1)])
-def test_refused_images(no_shape_checks, shape):
-    with pytest.raises(ValueError, match=r"takes images \[n, height, width, 3\], got shape"):
-        jax.eval_shape(resnet.ResNet18().init, jax.random.key(0), jnp.zeros(shape))
+def test_refused_images(no_shape_checks):
+    with pytest.raises(ValueError, match=r"takes images \[n, height, width, channels\], got shape"):
+        jax.eval_shape(resnet.ResNet18().init, jax.random.key(0), jnp.zeros((32, 32, 3)))
+
+
+@pytest.mark.parametrize("channels", [1, 5])
+def test_any_number_of_channels(channels):
+    shape = jax.ShapeDtypeStruct((2, 8, 8, channels), jnp.float32)
+    variables = jax.eval_shape(resnet.ResNet10(width=4).init, jax.random.key(0), shape)
+    assert variables["params"]["stem_conv"]["kernel"].shape == (3, 3, channels, 4)
 
 
 def test_standard_stem_needs_large_images():

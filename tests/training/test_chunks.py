@@ -5,9 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from invclr_jax import config as configuration
 from invclr_jax.methods.chunks import map_chunks
 from invclr_jax.training.step import create_state
-from tests.training.small import rows, small_config, small_recipe
+from tests.training.small import rows, small_config, small_data, small_recipe
 
 
 def gradient_of(recipe, state, x, penalised):
@@ -87,3 +88,22 @@ def test_chunks_that_would_change_statistics_are_refused(options, words):
     with pytest.raises(ValueError, match=f"(?s){words}.*config.model.remat"):
         small_config(chunks=4, **options)
     assert small_config(chunks=4, **options | {"batch_norm.scope": "per_chunk"}).chunks == 4
+
+
+def test_remat_saves_memory_and_changes_nothing():
+    """By its config key: the ResNet's blocks are computed again in the backward pass."""
+
+    def program(remat):
+        options = {"model.remat": remat, "batch_size": 64, "model.name": "resnet10"}
+        config = small_config(**options)
+        dataset = small_data(n=64)
+        config = configuration.describe(config, dataset)
+        recipe = configuration.from_config(config, dataset, axis=None)
+        state, x = create_state(recipe), jnp.asarray(rows(n=64)["image"])
+        return gradient_of(recipe, state, x, False).lower(state.params).compile(), state.params
+
+    (plain, params), (saving, _) = program(False), program(True)
+    sizes = [p.memory_analysis().temp_size_in_bytes for p in (saving, plain)]
+    assert sizes[0] < 0.8 * sizes[1]
+    for mine, theirs in zip(*map(jax.tree.leaves, (saving(params), plain(params))), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-4, atol=1e-5)

@@ -1,14 +1,19 @@
-"""How a step is traced."""
+"""How a step is traced, and where its random numbers come from."""
 
 import gc
 
+import flax.linen as nn
 import jax
 import jax.numpy as jnp
+import numpy as np
+import optax
 import pytest
 
 from invclr_jax import parallel
+from invclr_jax.methods.base import Outcome
+from invclr_jax.training import state as state_module
 from invclr_jax.training import step
-from tests.training.small import small_config, small_recipe
+from tests.training.small import rows, small_config, small_recipe
 
 
 @pytest.mark.parametrize("enabled", [True, False])
@@ -35,3 +40,37 @@ def test_no_garbage_collection_while_tracing(monkeypatch, enabled):
     finally:
         gc.enable()
     assert seen == [False, False]
+
+
+class Noting:
+    """A method that keeps the keys it is given."""
+
+    axis, penalty = None, None
+    encoder = nn.Dense(3)
+
+    def __init__(self):
+        self.keys = []
+
+    def init(self, key, images):
+        self.keys.append(key)
+        return {"w": jnp.ones(3)}, {}
+
+    def init_state(self, params, statistics, key):
+        self.keys.append(key)
+        return {}
+
+    def loss(self, params, statistics, state, x, *, step, key, penalised):
+        self.keys.append(key)
+        return params["w"].sum(), Outcome(statistics, state, x, {})
+
+
+def test_no_key_serves_two_purposes():
+    """Initialisation, the method's state and the steps draw from different keys."""
+    method = Noting()
+    recipe = state_module.Recipe(method, optax.sgd(0.1), (8, 8, 3))
+    state = step._fresh_state(recipe, recipe.key)
+    for _ in range(3):
+        state, _ = step.train_step(recipe, False, state, rows(), np.arange(16), recipe.key)
+    keys = [*method.keys, *jax.random.split(recipe.key, 4), recipe.key]
+    numbers = {tuple(np.asarray(jax.random.key_data(key)).tolist()) for key in keys}
+    assert len(numbers) == len(keys) == 2 + 3 + 4 + 1
