@@ -186,8 +186,8 @@ def estimate(
         if z_prime is None:
             z_prime, _ = represent(noise["alpha_prime"][:, 0])
         if pairwise:
-            options = {"ridge": ridge, "temperature": temperature, "axis": axis}
-            return pair_loss(z, z_prime, feature, **options), z, aux
+            value = pair_loss(z, z_prime, feature, ridge=ridge, temperature=temperature, axis=axis)
+            return value, z, aux
         return finite_penalty(z, z_prime, feature=feature, axis=axis), z, aux
     if estimator in ("sampled", "moments"):
         z, pull, aux = pull_back(represent, alpha, feature, axis)
