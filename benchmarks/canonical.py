@@ -2,7 +2,7 @@
 
 W whitens d components by 2K rows. The fewer rows, the less the batch's own T knows: with 2K ≤ d any
 rows can be whitened perfectly and W says nothing. On data of known correlations (see
-`gaussian_pairs`) each remedy is judged by what counts, the true W after training with it. The record
+`gaussian_pairs`) each remedy is judged by what counts: the true W after training. The record
 also has the cosine of a single gradient with the true one, the cosine of the mean gradient with it
 (1 without bias; an estimate, it may exceed 1), and the noise (see `benchmarks.estimators`). Then
 the time and the memory of the term at ResNet50's size.
