@@ -22,7 +22,10 @@ def metric_names(dataset, settings, k=200):
     """Every metric of a finished run, by the conventions of `invclr_jax.evaluation.protocols`."""
     regression = dataset == "spirograph"
     variances = ("conditional_variance", "total_variance", "ratio", "as_published")
-    names = {f"invariance/{v}" for v in (*variances, "effective_rank", "mean_norm")}
+    names = {
+        f"invariance/{v}"
+        for v in (*variances, "effective_rank", "canonical_correlation", "mean_norm")
+    }
     for component in ("mean", *(NUISANCES["spirograph"] if regression else COLOUR)):
         names |= {f"alpha/{how}/mse/{component}" for how in ("ridge", "lbfgs")}
         names.add(f"alpha/reference/{component}")
