@@ -1,0 +1,113 @@
+"""Where averaged features find what single views do not show: directions that alpha corrupts.
+
+    python -m experiments.directions --workdir=runs/cpu/spirograph
+
+For every finished run on Spirograph below the folder, z is split into its canonical directions: the
+stable ones, whose correlation between two views is above 1/2, and the others. Factors are read from
+the stable directions and from all, in single views and in averages of 20. If averages of all
+directions tell more than averages of the stable ones, the rest is hidden in single views and
+recovered by averaging. Results go to directions.json beside the records and to a table.
+"""
+
+import json
+import pathlib
+from collections.abc import Mapping
+
+import jax
+import numpy as np
+import scipy.linalg
+from absl import flags
+
+from invclr_jax import cli
+from invclr_jax.checkpoint import Encoder, load_encoder
+from invclr_jax.evaluation.features import conditional_features
+from invclr_jax.evaluation.results import code_version
+
+_WORKDIR = flags.DEFINE_string("workdir", "runs/cpu/spirograph", "Folder of NAME/seedK runs.")
+_OUT = flags.DEFINE_string("out", "experiments/results/cpu/directions.json", "File of the results.")
+
+TRAIN, TEST, VIEWS, STABLE = 2000, 1000, 20, 0.5
+COLUMNS = {
+    "stable": "stable directions",
+    "single/stable": "error, M=1, stable",
+    "single/all": "error, M=1, all",
+    "average/stable": f"error, M={VIEWS}, stable",
+    "average/all": f"error, M={VIEWS}, all",
+}
+
+
+def canonical_basis(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Canonical correlations of views `[n, p, d]`, descending, and the directions in columns."""
+    centred = z - z.mean((0, 1))
+    first, second = (part.reshape(-1, z.shape[2]) for part in (centred[:, :-1], centred[:, 1:]))
+    total, cross = first.T @ first + second.T @ second, first.T @ second + second.T @ first
+    least = 1e-9 * np.trace(total) / len(total)  # for units that never vary
+    values, vectors = scipy.linalg.eigh(cross, total + least * np.eye(len(total)))
+    return values[::-1], vectors[:, ::-1]
+
+
+def error(train: np.ndarray, test: np.ndarray, targets: np.ndarray, test_targets) -> float:
+    """Summed test error of least squares with a bias."""
+    with_bias = [np.concatenate([rows, np.ones((len(rows), 1))], 1) for rows in (train, test)]
+    weights = np.linalg.lstsq(with_bias[0], targets, rcond=1e-8)[0]
+    return float(((with_bias[1] @ weights - test_targets) ** 2).mean(0).sum())
+
+
+def split(z: np.ndarray, targets: np.ndarray, train: int) -> dict[str, float]:
+    """All columns.
+
+    Args:
+      z: representations of n inputs under p transformations, `[n, p, d]`.
+      targets: what to read from them, `[n, t]`.
+      train: how many of the inputs probes and directions are fitted to.
+    """
+    correlations, basis = canonical_basis(z[:train])
+    count = int((correlations > STABLE).sum())
+    found = {"stable": float(count)}
+    for which, size in (("stable", count), ("all", z.shape[2])):
+        turned = z @ basis[:, :size]
+        for name, rows in (("single", turned[:, 0]), ("average", turned.mean(1))):
+            parts = rows[:train], rows[train:], targets[:train], targets[train:]
+            found[f"{name}/{which}"] = error(*parts)
+    return found
+
+
+def measure(encoder: Encoder) -> dict[str, float]:
+    """`split` for fresh inputs."""
+    keys = jax.random.split(jax.random.key(encoder.config.seed))
+    x = encoder.transform.x.sample(keys[0], TRAIN + TEST)
+    z = conditional_features(encoder.encode_inputs, encoder.transform, x, keys[1], VIEWS)
+    return split(np.asarray(z, np.float64), np.asarray(x, np.float64), TRAIN)
+
+
+def table(rows: Mapping[str, Mapping[str, float]]) -> str:
+    """The results as Markdown, the mean over seeds of each run."""
+    head = ["run", "seeds", *COLUMNS.values()]
+    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+    for name in sorted({name.rpartition("/")[0] for name in rows}):
+        seeds = [row for key, row in rows.items() if key.rpartition("/")[0] == name]
+        cells = (f"{np.mean([row[column] for row in seeds]):.3g}" for column in COLUMNS)
+        lines.append(f"| {name} | {len(seeds)} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def main() -> int:
+    """Measures every finished run below the folder."""
+    root, out = pathlib.Path(_WORKDIR.value), pathlib.Path(_OUT.value)
+    known = json.loads(out.read_text())["runs"] if out.exists() else {}
+    for folder in sorted(root.glob("*/seed*/checkpoints")):
+        name = str(folder.parent.relative_to(root))
+        encoder = load_encoder(folder.parent)
+        if name in known or encoder.step < encoder.config.num_steps:
+            continue
+        known[name] = measure(encoder)
+        out.parent.mkdir(parents=True, exist_ok=True)
+        record = {"code": code_version(), "train": TRAIN, "test": TEST, "runs": known}
+        out.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n")
+        print(name, {k: round(v, 5) for k, v in known[name].items()}, flush=True)
+    print(table(known))
+    return 0
+
+
+if __name__ == "__main__":
+    cli.run(main)
