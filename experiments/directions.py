@@ -11,17 +11,18 @@ recovered by averaging. Results go to directions.json beside the records and to 
 
 import json
 import pathlib
-from collections.abc import Mapping
 
 import jax
 import numpy as np
 import scipy.linalg
 from absl import flags
 
+from experiments.jumps import table
 from invclr_jax import cli
 from invclr_jax.checkpoint import Encoder, load_encoder
 from invclr_jax.evaluation.features import conditional_features
 from invclr_jax.evaluation.results import code_version
+from invclr_jax.transforms.spirograph import SpirographTransform
 
 _WORKDIR = flags.DEFINE_string("workdir", "runs/cpu/spirograph", "Folder of NAME/seedK runs.")
 _OUT = flags.DEFINE_string("out", "experiments/results/cpu/directions.json", "File of the results.")
@@ -75,20 +76,11 @@ def split(z: np.ndarray, targets: np.ndarray, train: int) -> dict[str, float]:
 def measure(encoder: Encoder) -> dict[str, float]:
     """`split` for fresh inputs."""
     keys = jax.random.split(jax.random.key(encoder.config.seed))
+    if not isinstance(encoder.transform, SpirographTransform):
+        raise ValueError(f"a run on {encoder.config.data.name} has no factors: use Spirograph's")
     x = encoder.transform.x.sample(keys[0], TRAIN + TEST)
     z = conditional_features(encoder.encode_inputs, encoder.transform, x, keys[1], VIEWS)
     return split(np.asarray(z, np.float64), np.asarray(x, np.float64), TRAIN)
-
-
-def table(rows: Mapping[str, Mapping[str, float]]) -> str:
-    """The results as Markdown, the mean over seeds of each run."""
-    head = ["run", "seeds", *COLUMNS.values()]
-    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
-    for name in sorted({name.rpartition("/")[0] for name in rows}):
-        seeds = [row for key, row in rows.items() if key.rpartition("/")[0] == name]
-        cells = (f"{np.mean([row[column] for row in seeds]):.3g}" for column in COLUMNS)
-        lines.append(f"| {name} | {len(seeds)} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
 
 
 def main() -> int:
@@ -105,7 +97,7 @@ def main() -> int:
         record = {"code": code_version(), "train": TRAIN, "test": TEST, "runs": known}
         out.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n")
         print(name, {k: round(v, 5) for k, v in known[name].items()}, flush=True)
-    print(table(known))
+    print(table(known, COLUMNS))
     return 0
 
 

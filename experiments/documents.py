@@ -4,7 +4,7 @@
 
 Whatever stands between `<!-- table: overview -->` and `<!-- end -->` becomes the tables of that
 experiment at cpu scale; `<!-- table: overview 0 -->` is the first of them only, counted from 0, and
-`<!-- table: mechanism -->` what `experiments.mechanism` measured.
+`<!-- table: mechanism -->` and `<!-- table: directions -->` what those modules measured.
 """
 
 import json
@@ -14,30 +14,31 @@ from collections.abc import Mapping
 
 from absl import flags
 
-from experiments import jumps, records
+from experiments import directions, jumps, records
 from experiments.figures import EXPERIMENTS
 from experiments.records import Records
 from invclr_jax import cli
 
 _RESULTS = flags.DEFINE_string("results", "experiments/results", "Folder of the records.")
 
+MEASURED = {"mechanism": jumps.COLUMNS, "directions": directions.COLUMNS}
+"""Files of measurements on checkpoints and the columns of their tables."""
+
 _PLACE = re.compile(r"(<!-- table: (\S+)(?: (\d+))? -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
-def fill(text: str, found: Records, mechanism: Mapping[str, Mapping[str, float]]) -> str:
+def fill(text: str, found: Records, measured: Mapping[str, str]) -> str:
     """The document with every marked place filled in.
 
     Args:
       text: Markdown.
       found: the records to tabulate.
-      mechanism: what `experiments.mechanism` found for each run.
+      measured: tables of `experiments.mechanism` and its like, by their names.
     """
 
     def filled(match: re.Match) -> str:
         name, index = match[2], match[3]
-        tables = (
-            [jumps.table(mechanism) + "\n"] if name == "mechanism" else _tables(name, index, found)
-        )
+        tables = [measured[name] + "\n"] if name in measured else _tables(name, index, found)
         return match[1] + "\n" + "\n".join(tables) + "\n" + match[4]
 
     return _PLACE.sub(filled, text)
@@ -56,10 +57,14 @@ def _tables(name: str, index: str | None, found: Records) -> list[str]:
 def main(*paths: str) -> None:
     """Fills documents in."""
     results = pathlib.Path(_RESULTS.value)
-    found, measured = records.load(results, "cpu"), results / "cpu" / "mechanism.json"
-    mechanism = json.loads(measured.read_text())["runs"] if measured.exists() else {}
+    found = records.load(results, "cpu")
+    measured = {
+        name: jumps.table(json.loads(path.read_text())["runs"], columns)
+        for name, columns in MEASURED.items()
+        if (path := results / "cpu" / f"{name}.json").exists()
+    }
     for path in map(pathlib.Path, paths):
-        path.write_text(fill(path.read_text(), found, mechanism))
+        path.write_text(fill(path.read_text(), found, measured))
         print(f"{path}: {len(_PLACE.findall(path.read_text()))} places filled")
 
 
