@@ -4,7 +4,7 @@
 
 Whatever stands between `<!-- table: overview -->` and `<!-- end -->` becomes the tables of that
 experiment at cpu scale; `<!-- table: overview 0 -->` is the first of them only, counted from 0, and
-`<!-- table: mechanism -->` and `<!-- table: directions -->` what those modules measured.
+`<!-- table: mechanism -->` and its like (`MEASURED`) what those modules measured on checkpoints.
 """
 
 import json
@@ -14,14 +14,18 @@ from collections.abc import Mapping
 
 from absl import flags
 
-from experiments import directions, jumps, records
+from experiments import all_rows, directions, jumps, records
 from experiments.figures import EXPERIMENTS
 from experiments.records import Records
 from invclr_jax import cli
 
 _RESULTS = flags.DEFINE_string("results", "experiments/results", "Folder of the records.")
 
-MEASURED = {"mechanism": jumps.COLUMNS, "directions": directions.COLUMNS}
+MEASURED = {
+    "mechanism": jumps.COLUMNS,
+    "directions": directions.COLUMNS,
+    "all_rows": all_rows.COLUMNS,
+}
 """Files of measurements on checkpoints and the columns of their tables."""
 
 _PLACE = re.compile(r"(<!-- table: (\S+)(?: (\d+))? -->\n).*?(<!-- end -->)", re.DOTALL)
