@@ -1,37 +1,23 @@
 """CIFAR again, fairly: every row, standardised features, l2 chosen on held-out rows, and kNN.
 
-    python -m experiments.all_rows --workdir=runs/cpu/cifar10 --data_path=DIR
-
-For every finished run below the folder. The records' probe has a fixed l2, which favours features
-of large variance, and 4000 training rows. Results go to all_rows.json beside the records and to a
-table.
+The records' probe has a fixed l2, which favours features
+of large variance, and 4000 training rows. `experiments.checkpoints` measures it.
 """
-
-import json
-import pathlib
 
 import jax.numpy as jnp
 import numpy as np
-from absl import flags
 
-from experiments.jumps import table
-from invclr_jax import cli
-from invclr_jax.checkpoint import load_encoder
+from invclr_jax.checkpoint import Encoder
 from invclr_jax.data import load
 from invclr_jax.evaluation.features import plain_features
 from invclr_jax.evaluation.knn import knn_predict
-from invclr_jax.evaluation.results import code_version
 from invclr_jax.evaluation.selection import choose_l2
-
-_WORKDIR = flags.DEFINE_string("workdir", "runs/cpu/cifar10", "Folder of NAME/seedK runs.")
-_DATA_PATH = flags.DEFINE_string("data_path", None, "Where CIFAR is, see invclr_jax.data.load.")
-_OUT = flags.DEFINE_string("out", "experiments/results/cpu/all_rows.json", "File of the results.")
 
 GRID = tuple(10.0**power for power in range(-6, 0))
 COLUMNS = {"probe": "probe, %", "knn": "kNN, %", "error": "binomial error, %", "l2": "l2"}
 
 
-def measure(train, test, labels, test_labels, num_classes: int) -> dict[str, float]:
+def score(train, test, labels, test_labels, num_classes: int) -> dict[str, float]:
     """All columns.
 
     Args:
@@ -53,29 +39,13 @@ def measure(train, test, labels, test_labels, num_classes: int) -> dict[str, flo
     return found | {"error": float(error), "l2": choice.l2}
 
 
-def main() -> int:
-    """Measures every finished run below the folder."""
-    root, out = pathlib.Path(_WORKDIR.value), pathlib.Path(_OUT.value)
-    known = json.loads(out.read_text())["runs"] if out.exists() else {}
-    for folder in sorted(root.glob("*/seed*/checkpoints")):
-        name = str(folder.parent.relative_to(root.parent))
-        encoder = load_encoder(folder.parent)
-        if name in known or encoder.step < encoder.config.num_steps:
-            continue
-        data = load(encoder.config.data.name, path=_DATA_PATH.value)
-        assert data.test is not None
-        features = [
-            np.asarray(plain_features(encoder.encode_inputs, encoder.transform, part.images))
-            for part in (data.train, data.test)
-        ]
-        known[name] = measure(*features, data.train.labels, data.test.labels, data.num_classes)
-        out.parent.mkdir(parents=True, exist_ok=True)
-        record = {"code": code_version(), "rows": [len(f) for f in features], "runs": known}
-        out.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n")
-        print(name, {k: round(v, 5) for k, v in known[name].items()}, flush=True)
-    print(table(known, COLUMNS))
-    return 0
-
-
-if __name__ == "__main__":
-    cli.run(main)
+def measure(encoder: Encoder, data_path: str | None) -> dict[str, float]:
+    """`score` for every row of the encoder's data."""
+    data = load(encoder.config.data.name, path=data_path)
+    assert data.test is not None
+    assert data.num_classes is not None
+    train, test = (
+        np.asarray(plain_features(encoder.encode_inputs, encoder.transform, part.images))
+        for part in (data.train, data.test)
+    )
+    return score(train, test, data.train.labels, data.test.labels, data.num_classes)

@@ -1,31 +1,19 @@
 """Where averaged features find what single views do not show: directions that alpha corrupts.
 
-    python -m experiments.directions --workdir=runs/cpu/spirograph
-
-For every finished run on Spirograph below the folder, z is split into its canonical directions: the
+z is split into its canonical directions: the
 stable ones, whose correlation between two views is above 1/2, and the others. Factors are read from
 the stable directions and from all, in single views and in averages of 20. If averages of all
 directions tell more than averages of the stable ones, the rest is hidden in single views and
-recovered by averaging. Results go to directions.json beside the records and to a table.
+recovered by averaging. `experiments.checkpoints` measures it.
 """
-
-import json
-import pathlib
 
 import jax
 import numpy as np
 import scipy.linalg
-from absl import flags
 
-from experiments.jumps import table
-from invclr_jax import cli
-from invclr_jax.checkpoint import Encoder, load_encoder
+from invclr_jax.checkpoint import Encoder
 from invclr_jax.evaluation.features import conditional_features
-from invclr_jax.evaluation.results import code_version
 from invclr_jax.transforms.spirograph import SpirographTransform
-
-_WORKDIR = flags.DEFINE_string("workdir", "runs/cpu/spirograph", "Folder of NAME/seedK runs.")
-_OUT = flags.DEFINE_string("out", "experiments/results/cpu/directions.json", "File of the results.")
 
 TRAIN, TEST, VIEWS, STABLE = 2000, 1000, 20, 0.5
 COLUMNS = {
@@ -81,25 +69,3 @@ def measure(encoder: Encoder) -> dict[str, float]:
     x = encoder.transform.x.sample(keys[0], TRAIN + TEST)
     z = conditional_features(encoder.encode_inputs, encoder.transform, x, keys[1], VIEWS)
     return split(np.asarray(z, np.float64), np.asarray(x, np.float64), TRAIN)
-
-
-def main() -> int:
-    """Measures every finished run below the folder."""
-    root, out = pathlib.Path(_WORKDIR.value), pathlib.Path(_OUT.value)
-    known = json.loads(out.read_text())["runs"] if out.exists() else {}
-    for folder in sorted(root.glob("*/seed*/checkpoints")):
-        name = str(folder.parent.relative_to(root))
-        encoder = load_encoder(folder.parent)
-        if name in known or encoder.step < encoder.config.num_steps:
-            continue
-        known[name] = measure(encoder)
-        out.parent.mkdir(parents=True, exist_ok=True)
-        record = {"code": code_version(), "train": TRAIN, "test": TEST, "runs": known}
-        out.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n")
-        print(name, {k: round(v, 5) for k, v in known[name].items()}, flush=True)
-    print(table(known, COLUMNS))
-    return 0
-
-
-if __name__ == "__main__":
-    cli.run(main)

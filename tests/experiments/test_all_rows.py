@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from experiments.all_rows import measure
+from experiments.all_rows import score
 
 
 @pytest.fixture(scope="module")
@@ -17,12 +17,12 @@ def rows():
 def test_columns(rows):
     features, labels = rows
     parts = features[:900], features[900:], labels[:900], labels[900:]
-    found = measure(*parts, 3)
+    found = score(*parts, 3)
     # Bayes' error of three classes 2.5·√2 apart is 7 % or so.
     assert 88 < found["probe"] < 98
     assert 85 < found["knn"] < 98
     share = found["probe"] / 100
     assert found["error"] == pytest.approx(100 * np.sqrt(share * (1 - share) / 400))
     scale = np.array([1, 100, 1e-3, 1, 10, 0.1], np.float32)
-    scaled = measure(parts[0] * scale, parts[1] * scale, *parts[2:], 3)
+    scaled = score(parts[0] * scale, parts[1] * scale, *parts[2:], 3)
     assert scaled["probe"] == pytest.approx(found["probe"], abs=0.3)
