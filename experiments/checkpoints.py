@@ -9,13 +9,14 @@ Results go to NAME.json beside the records and to a table; what is there is not 
 import functools
 import json
 import pathlib
+from collections.abc import Callable
 
 from absl import flags
 
 from experiments import all_rows, directions
 from experiments.jumps import table
 from invclr_jax import cli
-from invclr_jax.checkpoint import load_encoder
+from invclr_jax.checkpoint import Encoder, load_encoder
 from invclr_jax.evaluation.results import code_version
 
 _WORKDIR = flags.DEFINE_string("workdir", "runs/cpu/spirograph", "Folder of NAME/seedK runs.")
@@ -29,10 +30,10 @@ def main(name: str) -> int:
     """Measures every finished run below the folder."""
     if name not in MEASUREMENTS:
         raise ValueError(f"no measurement {name!r}: use one of {', '.join(MEASUREMENTS)}")
-    measure = {
+    measures: dict[str, Callable[[Encoder], dict[str, float]]] = {
         "directions": directions.measure,
         "all_rows": functools.partial(all_rows.measure, data_path=_DATA_PATH.value),
-    }[name]
+    }
     root, out = pathlib.Path(_WORKDIR.value), pathlib.Path(_OUT.value) / f"{name}.json"
     known = json.loads(out.read_text())["runs"] if out.exists() else {}
     for folder in sorted(root.glob("*/seed*/checkpoints")):
@@ -40,7 +41,7 @@ def main(name: str) -> int:
         encoder = load_encoder(folder.parent)
         if run in known or encoder.step < encoder.config.num_steps:
             continue
-        known[run] = measure(encoder)
+        known[run] = measures[name](encoder)
         out.parent.mkdir(parents=True, exist_ok=True)
         record = {"code": code_version(), "runs": known}
         out.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n")
