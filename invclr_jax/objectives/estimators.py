@@ -185,12 +185,12 @@ class Finite:
       pair: what z' is. `alpha`: the same beta under another alpha, which takes a forward pass
         unless there is no beta and the second view serves. `views`: the second view as it is,
         alpha and beta both drawn anew.
-      ridge: of the feature `canonical`.
+      ridge: of the feature `canonical`; None for `stable_ridge`, which suits the batch.
       temperature: of the feature `infonce`.
     """
 
     pair: str = "alpha"
-    ridge: float = 0.01
+    ridge: float | None = None
     temperature: float = 0.5
 
     features: ClassVar[tuple[str, ...]] = (*FEATURES, *pairs.PAIR_LOSSES)
