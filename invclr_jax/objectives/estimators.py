@@ -216,8 +216,9 @@ class Finite:
         """The penalty of pairs that are given."""
         if feature in FEATURES:
             return pairs.squared_distance(z, z_prime, feature=feature, axis=axis)
-        options = {"ridge": self.ridge, "temperature": self.temperature}
-        return pairs.pair_loss(z, z_prime, feature, axis=axis, **options)
+        return pairs.pair_loss(
+            z, z_prime, feature, ridge=self.ridge, temperature=self.temperature, axis=axis
+        )
 
     def takes_second_view(self, beta: Any) -> bool:
         """Where it is asked for, or where nothing but alpha varies."""
