@@ -4,9 +4,10 @@
 
 Protocols: untransformed, average (feature averaging over M), label_fraction, invariance
 (conditional and total variance), alpha (predicting it from z), robustness (test-time shifts),
-ensemble (against averaging), knn; or all of these; and corruption, by name only. All numbers go to one JSON file in the workdir, with a
-plot beside it; a protocol that is in the file for the same data, settings and weights is not
-computed again. One that fails does not stop the others; the exit code is then 1.
+ensemble (against averaging), knn; or all of these; and corruption, by name only. All numbers go to
+one JSON file in the workdir, with a plot beside it; a protocol that is in the file for the same
+data, settings and weights is not computed again. One that fails does not stop the others; the exit
+code is then 1.
 """
 
 from absl import flags
