@@ -105,8 +105,8 @@ def _sentence(error: Exception) -> str | None:
         return None
     if "RESOURCE_EXHAUSTED" in str(error):
         return (
-            f"out of memory ({error}): set config.model.remat, lower config.batch_size, or raise "
-            "config.chunks"
+            f"out of memory ({error}): set config.model.remat (GPUs and TPUs), lower "
+            "config.batch_size, or raise config.chunks"
         )
     if jax.process_count() > 1:
         return (

@@ -39,7 +39,7 @@ def default_config() -> ml_collections.ConfigDict:
         stem="auto",
         conv="auto",
         dtype="float32",
-        remat=False,  # recompute blocks in the backward pass: less memory, more time
+        remat=False,  # recompute blocks in the backward pass: less memory on GPUs and TPUs
         projection_dim=128,
         options={},
     )
