@@ -18,6 +18,7 @@ BENCHMARKS = (
     "resize_quality",
     "transforms",
     "estimators",
+    "canonical",
     "features",
     "probe",
 )
