@@ -179,9 +179,14 @@ def _save(figure: Figure, path: str) -> None:
     print(f"wrote {out}")
 
 
-if __name__ == "__main__":
+def start() -> None:
+    """Runs the command."""
     # Here, because other commands have flags of these names.
     flags.DEFINE_string("out", "gallery.png", "Picture to write.")
     flags.DEFINE_string("corruptions", None, "Picture of all corruptions to write as well.")
     flags.DEFINE_string("images", None, "npz file or folder of images to jitter and corrupt.")
     cli.run(main)
+
+
+if __name__ == "__main__":
+    start()
