@@ -40,10 +40,11 @@ def default_config() -> ml_collections.ConfigDict:
         conv="auto",
         dtype="float32",
         remat=False,  # recompute blocks in the backward pass: less memory, more time
-        projection_dim=128,
-        options={},
+        projection_dim=later(int),  # None: the method's, 128 for SimCLR
+        options={},  # further fields of the encoder, such as pool="token" of vit_tiny
     )
-    config.head = dict(name=later(str), options={})  # None: the method's; or an import path
+    # None: the method's with options, such as hidden=(512,); or an import path
+    config.head = dict(name=later(str), options={})
     config.contrastive = dict(loss=later(str), temperature=later(float))
     config.penalty = dict(
         weight=0.1,  # lambda; 0 is plain contrastive learning
@@ -57,15 +58,15 @@ def default_config() -> ml_collections.ConfigDict:
         ridge=0.01,  # of the feature canonical
     )
     config.optimizer = dict(
-        name="lars",  # or "sgd", or an import path such as "optax:adamw", with options
+        name="lars",  # or "sgd", "adamw", "muon", or an import path, with options
         base_learning_rate=3.0,
         ramp_epochs=10.0,
-        schedule=later(str),  # changes every "step" or "epoch"; or an import path, with options
+        schedule=later(str),  # the paper's, by "step" or "epoch"; "warmup_cosine"; or a path
         schedule_options={},
         momentum=0.9,
         weight_decay=later(float),
         trust_coefficient=0.001,
-        rule=later(str),  # "optax" or "torchlars"
+        rule=later(str),  # of LARS: "optax", "torchlars" or "clipped"
         mask="none",  # or "batch_norm_and_bias": those are neither adapted nor decayed
         options={},
     )
@@ -86,7 +87,9 @@ def default_config() -> ml_collections.ConfigDict:
         options={},
     )
     config.transform = dict(
-        name=later(str),  # None: the data's; "image", "spirograph", or an import path, with options
+        # None: the data's; "image", "spirograph", a preset such as "byol_first", which has a
+        # strength and probabilities of its own; or an import path. All take options.
+        name=later(str),
         strength=0.5,
         variant=later(str),  # of the colour jitter: "paper" or "authors"
         normalise=later(str),  # of Spirograph's intensity: "image" or "row"
@@ -97,6 +100,12 @@ def default_config() -> ml_collections.ConfigDict:
         mean=later(tuple),  # channel statistics; None: the data's
         std=later(tuple),
         options={},
+    )
+    config.views = dict(
+        number=later(int),  # views of an image in a step; None: the method's, mostly 2
+        size=later(int),  # picture size of the third view and further; None: transform.size
+        second_options={},  # keys of config.transform in which the second view differs
+        other_options={},  # likewise the third and further
     )
     config.online_probe = dict(enabled=False, learning_rate=0.1)
     config.checkpoint = dict(every_steps=1000, keep=3)

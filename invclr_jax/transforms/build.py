@@ -1,8 +1,12 @@
 """Transformations from plain options."""
 
+import functools
+from collections.abc import Callable
+
 from invclr_jax import importing
 from invclr_jax.transforms.base import Transform
 from invclr_jax.transforms.image import ImageTransform
+from invclr_jax.transforms.presets import PRESETS, preset
 from invclr_jax.transforms.spirograph import SpirographTransform
 
 HOME = "invclr_jax.transforms"
@@ -17,14 +21,24 @@ def _image(options: importing.Options) -> Transform:
         variant=options["variant"],
         jitter_probability=options["jitter_probability"],
         grey_probability=options["grey_probability"],
+        **options.get("options", {}),
     )
+
+
+def _preset(name: str, options: importing.Options) -> Transform:
+    known = {key: options[key] for key in ("size", "mean", "std")}
+    return preset(name, **known, **options.get("options", {}))
 
 
 def _spirograph(options: importing.Options) -> Transform:
     return SpirographTransform(size=options["size"], normalise=options["normalise"])
 
 
-TRANSFORMS = {"image": _image, "spirograph": _spirograph}
+TRANSFORMS: dict[str, Callable[[importing.Options], Transform]] = {
+    "image": _image,
+    "spirograph": _spirograph,
+    **{name: functools.partial(_preset, name) for name in PRESETS},
+}
 
 
 def build_transform(options: importing.Options, *, trust: importing.Trust = None) -> Transform:
@@ -32,7 +46,7 @@ def build_transform(options: importing.Options, *, trust: importing.Trust = None
 
     Args:
       options: `name`, one of `TRANSFORMS` with the keys it reads, or the import path of a
-        transformation of one's own with `options`.
+        transformation of one's own; `options`, its further arguments.
       trust: packages that an import path may be in; None for any.
     """
     name = options["name"]
