@@ -79,7 +79,7 @@ class Method:
                 "config.penalty.weight=0"
             )
 
-    defaults: ClassVar[Mapping[str, tuple[Any, Any]]] = {
+    defaults: ClassVar[dict[str, tuple[Any, Any]]] = {
         "contrastive.temperature": (0.5, 0.5),
         "model.projection_dim": (128, 128),
         "optimizer.weight_decay": (1e-6, 1e-6),
