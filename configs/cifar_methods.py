@@ -16,11 +16,13 @@ Expected accuracy in %, of others (solo-learn: online probe; lightly: kNN; EMP-S
     CIFAR-10, 30    66.3            68.4                  78.1            93.1
 """
 
+from typing import Any
+
 from invclr_jax.config import default_config
 
 DATA = ("cifar10", "cifar100")
 LARS = {"name": "lars", "rule": "clipped", "trust_coefficient": 0.02, "mask": "batch_norm_and_bias"}
-METHODS = {
+METHODS: dict[str, tuple[float, float, dict[str, Any]]] = {
     # learning rate, weight decay, keys of their own
     "simclr": (
         0.4,

@@ -68,7 +68,7 @@ class Method:
     chunks: int = 1
     total_steps: int | None = None
 
-    defaults: ClassVar[Mapping[str, tuple[Any, Any]]] = {
+    defaults: ClassVar[dict[str, tuple[Any, Any]]] = {
         "contrastive.temperature": (0.5, 0.5),
         "model.projection_dim": (128, 128),
         "optimizer.weight_decay": (1e-6, 1e-6),
