@@ -27,12 +27,14 @@ if TYPE_CHECKING:
     from invclr_jax.config import load as load_config
     from invclr_jax.data import Dataset, Split
     from invclr_jax.data import load as load_data
+    from invclr_jax.evaluation.audit.run import audit
     from invclr_jax.evaluation.protocols import evaluate
     from invclr_jax.training import writers
     from invclr_jax.transforms.base import Box, Compose, frozen
 
 _NAMES = {
     "train": "invclr_jax.api:train",
+    "audit": "invclr_jax.evaluation.audit.run:audit",
     "evaluate": "invclr_jax.evaluation.protocols:evaluate",
     "load_encoder": "invclr_jax.checkpoint:load_encoder",
     "Encoder": "invclr_jax.checkpoint:Encoder",
@@ -53,6 +55,7 @@ __all__ = [
     "Dataset",
     "Encoder",
     "Split",
+    "audit",
     "default_config",
     "evaluate",
     "frozen",

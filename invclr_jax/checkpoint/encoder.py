@@ -12,7 +12,7 @@ import ml_collections
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
-from invclr_jax.checkpoint.function import Function
+from invclr_jax.models.function import Function
 from invclr_jax.evaluation import checks, passes
 from invclr_jax.evaluation.features import average_features
 from invclr_jax.evaluation.progress import Progress
