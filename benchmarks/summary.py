@@ -17,6 +17,7 @@ BENCHMARKS = (
     "data",
     "resize_quality",
     "estimators",
+    "canonical",
     "features",
     "probe",
 )

@@ -4,7 +4,7 @@
 
 Whatever stands between `<!-- table: overview -->` and `<!-- end -->` becomes the tables of that
 experiment at cpu scale; `<!-- table: overview 0 -->` is the first of them only, counted from 0, and
-`<!-- table: mechanism -->` what `experiments.mechanism` measured.
+`<!-- table: mechanism -->` and its like (`MEASURED`) what those modules measured on checkpoints.
 """
 
 import json
@@ -14,7 +14,7 @@ from collections.abc import Mapping
 
 from absl import flags
 
-from experiments import jumps, records
+from experiments import all_rows, directions, jumps, records
 from experiments.figures import EXPERIMENTS
 from experiments.records import Records
 from invclr_jax import cli
@@ -22,23 +22,28 @@ from invclr_jax.files import write_atomically
 
 _RESULTS = flags.DEFINE_string("results", "experiments/results", "Folder of the records.")
 
+MEASURED = {
+    "mechanism": jumps.COLUMNS,
+    "directions": directions.COLUMNS,
+    "all_rows": all_rows.COLUMNS,
+}
+"""Files of measurements on checkpoints and the columns of their tables."""
+
 _PLACE = re.compile(r"(<!-- table: (\S+)(?: (\d+))? -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
-def fill(text: str, stored: Records, mechanism: Mapping[str, Mapping[str, float]]) -> str:
+def fill(text: str, stored: Records, measured: Mapping[str, str]) -> str:
     """The document with every marked place filled in.
 
     Args:
       text: Markdown.
       stored: the records to tabulate.
-      mechanism: what `experiments.mechanism` measured for each run.
+      measured: tables of `experiments.mechanism` and its like, by their names.
     """
 
     def filled(match: re.Match) -> str:
         name, index = match[2], match[3]
-        tables = (
-            [jumps.table(mechanism) + "\n"] if name == "mechanism" else _tables(name, index, stored)
-        )
+        tables = [measured[name] + "\n"] if name in measured else _tables(name, index, stored)
         return match[1] + "\n" + "\n".join(tables) + "\n" + match[4]
 
     return _PLACE.sub(filled, text)
@@ -57,10 +62,14 @@ def _tables(name: str, index: str | None, stored: Records) -> list[str]:
 def main(*paths: str) -> None:
     """Fills documents in."""
     results = pathlib.Path(_RESULTS.value)
-    stored, file = records.load(results, "cpu"), results / "cpu" / "mechanism.json"
-    mechanism = json.loads(file.read_text())["runs"] if file.exists() else {}
+    stored = records.load(results, "cpu")
+    measured = {
+        name: jumps.table(json.loads(path.read_text())["runs"], columns)
+        for name, columns in MEASURED.items()
+        if (path := results / "cpu" / f"{name}.json").exists()
+    }
     for path in map(pathlib.Path, paths):
-        write_atomically(path, fill(path.read_text(), stored, mechanism))
+        write_atomically(path, fill(path.read_text(), stored, measured))
         print(f"{path}: {len(_PLACE.findall(path.read_text()))} places filled")
 
 

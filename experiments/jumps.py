@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 from collections.abc import Mapping
+from types import MappingProxyType
 
 import flax.linen as nn
 import jax
@@ -92,12 +93,19 @@ def measure(encoder: Encoder, x: Array, seed: int) -> dict[str, float]:
     return found | {"largest_step": float(step)}
 
 
-def table(rows: Mapping[str, Mapping[str, float]]) -> str:
-    """The results as Markdown, the mean over seeds of each run."""
-    head = ["run", "seeds", *COLUMNS.values()]
+def table(
+    rows: Mapping[str, Mapping[str, float]], columns: Mapping[str, str] = MappingProxyType(COLUMNS)
+) -> str:
+    """The results as Markdown, the mean over seeds of each run.
+
+    Args:
+      rows: what was measured, by `run/seed`.
+      columns: which of it to show, and under which heading.
+    """
+    head = ["run", "seeds", *columns.values()]
     lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
     for name in sorted({name.rpartition("/")[0] for name in rows}):
         seeds = [row for key, row in rows.items() if key.rpartition("/")[0] == name]
-        cells = (f"{np.mean([row[column] for row in seeds]):.3g}" for column in COLUMNS)
+        cells = (f"{np.mean([row[column] for row in seeds]):.3g}" for column in columns)
         lines.append(f"| {name} | {len(seeds)} | " + " | ".join(cells) + " |")
     return "\n".join(lines)

@@ -30,6 +30,12 @@ COLOURS = {
     "relative": "#8f6bb3",
     "finite-unit": "#00798c",
     "finite-relative": "#2a9d4f",
+    "sampled-unit": "#8c1c2b",
+    "finite-infonce": "#b5838d",
+    "finite-varcov": "#9c6b30",
+    "finite-canonical": "#1d4ed8",
+    "finite-canonical-ridge0.25": "#38a3ff",
+    "unit-canonical1": "#7c3aed",
 }
 OTHERS = ("#30638e", "#a3623a", "#c96fb0", "#7a9e3b")
 PANEL_SIZE = (4.6, 3.3)
@@ -57,7 +63,8 @@ def kind(name: str) -> str:
 def _parted(name: str) -> tuple[list[str], list[str]]:
     """The words of a run's name that say its penalty, and the others."""
     words = name.split("-")
-    return [w for w in words if w not in ASIDE], [w for w in words if w in ASIDE]
+    aside = [word for word in words if word in ASIDE or word.startswith("batch")]
+    return [word for word in words if word not in aside], aside
 
 
 def colour(name: str) -> str:

@@ -8,7 +8,6 @@ A run is `data set/name`; the name says what it changes, in any order, separated
     row-none                Spirograph's intensity divided by the maximum of each row
     ramp-centred-0.01       lambda grows over the first half of training; see `WORDS` for more
     finite-canonical-ridge0.1-batch128-1     words with a number, see `NUMBERED`
-    unit-canonical1-0.01    a penalty, and beside it `canonical` with weight 1
 
 so that any combination can be asked for, not only those that the experiments use.
 """

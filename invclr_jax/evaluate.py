@@ -4,26 +4,22 @@
 
 Protocols: untransformed, average (feature averaging over M), label_fraction, invariance
 (conditional and total variance), alpha (predicting it from z), robustness (test-time shifts),
-ensemble (against averaging), knn; or all. All numbers go to one JSON file in the workdir, with a
-plot beside it; a protocol that is in the file for the same data, settings and weights is not
-computed again. One that fails does not stop the others; the exit code is then 1.
+ensemble (against averaging), knn; or all of these; and corruption, by name only. All numbers go to
+one JSON file in the workdir, with a plot beside it; a protocol that is in the file for the same
+data, settings and weights is not computed again. One that fails does not stop the others; the exit
+code is then 1.
 """
-
-import pathlib
-import sys
 
 from absl import flags
 
 from invclr_jax import cli
 from invclr_jax import config as configuration
 from invclr_jax.checkpoint import load_encoder
-from invclr_jax.evaluation import plots, tables
 from invclr_jax.evaluation.context import Context
-from invclr_jax.evaluation.outcomes import Outcome
+from invclr_jax.evaluation.printing import finish, results_folder, show
 from invclr_jax.evaluation.protocols import parse, run
 from invclr_jax.evaluation.results import Results
 from invclr_jax.evaluation.settings import Settings
-from invclr_jax.files import write_atomically
 
 _DEFAULT = Settings()
 _WORKDIR = flags.DEFINE_string("workdir", None, "The run's folder.", required=True)
@@ -42,27 +38,6 @@ _NUM_ALPHAS = flags.DEFINE_integer("num_alphas", _DEFAULT.num_alphas, "Alphas fo
 _BATCH_SIZE = flags.DEFINE_integer("batch_size", _DEFAULT.batch_size, "Inputs encoded at a time.")
 _TRUST = cli.define_trust()
 _LIMIT = flags.DEFINE_integer("limit", None, "Use a sample of so many training and test rows.")
-
-
-def show(name: str, outcome: Outcome, test_rows: int) -> None:
-    """Prints what came of a protocol: a table, or why there is none."""
-    note = {"measured": "", "from the file": " (from the file)"}.get(outcome.status, "")
-    print(f"\n{name}{note}")
-    if outcome.reason:
-        print(f"  {outcome.status}: {outcome.reason}", flush=True)
-        return
-    print(tables.table(outcome.metrics, test_rows), flush=True)
-    for sentence in tables.warnings(outcome.metrics):
-        print(f"  warning: {sentence}", flush=True)
-
-
-def results_folder(workdir: str) -> pathlib.Path:
-    """Of a run: inside it. Of an encoder that comes with the package: under the current folder.
-
-    A folder of the encoder's own name would hide the encoder.
-    """
-    folder = pathlib.Path(workdir)
-    return folder / "results" if folder.is_dir() else pathlib.Path("results") / folder.name
 
 
 def main() -> int:
@@ -89,31 +64,6 @@ def main() -> int:
         show(name, outcome, len(context.test))
         outcomes[name] = outcome
     return finish(outcomes, path)
-
-
-def finish(outcomes: dict[str, Outcome], path: pathlib.Path) -> int:
-    """Writes the plot, says where everything is, and returns the exit code.
-
-    Args:
-      outcomes: by protocol.
-      path: the JSON file; the plot goes beside it.
-
-    Returns:
-      1 if a protocol failed, else 0: one that does not apply is no failure.
-    """
-    picture = plots.picture({name: outcome.metrics for name, outcome in outcomes.items()})
-    if picture is not None:
-        write_atomically(path.with_suffix(".png"), picture)
-        print(f"\nthe plot is {path.with_suffix('.png')}")
-    if path.exists():
-        print(f"all numbers are in {path}")
-    failed = [name for name, outcome in outcomes.items() if outcome.status == "failed"]
-    if failed:
-        print(
-            f"error: {len(failed)} of {len(outcomes)} protocols failed: {', '.join(failed)}",
-            file=sys.stderr,
-        )
-    return 1 if failed else 0
 
 
 def start() -> None:

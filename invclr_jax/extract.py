@@ -12,16 +12,12 @@ transformations, as `Encoder.represent` does; an encoder whose pictures are draw
 
 import pathlib
 
-import jax
 import numpy as np
 from absl import flags
 
 from invclr_jax import cli
-from invclr_jax.checkpoint import Encoder, load_encoder
-from invclr_jax.data.arrays import read_npz
-from invclr_jax.data.folder import load_folder
-from invclr_jax.evaluation.features import in_batches
-from invclr_jax.evaluation.progress import bar
+from invclr_jax.checkpoint import load_encoder
+from invclr_jax.evaluation.extraction import check_input, extract, read_inputs
 from invclr_jax.files import replacing
 from invclr_jax.transforms.base import takes_images
 
@@ -33,69 +29,6 @@ _NUM_SAMPLES = flags.DEFINE_integer("num_samples", 0, "M; 0 for no transformatio
 _SEED = flags.DEFINE_integer("seed", 0, "Of the transformations.", lower_bound=0)
 _TRUST = cli.define_trust()
 _BATCH_SIZE = flags.DEFINE_integer("batch_size", 500, "Inputs encoded at a time.", lower_bound=1)
-
-
-def extract(
-    encoder: Encoder,
-    x: np.ndarray,
-    *,
-    num_samples: int,
-    seed: int = 0,
-    batch_size: int = 500,
-    title: str = "features",
-) -> np.ndarray:
-    """Features `[n, d]` of images (or factors), with a progress bar on a terminal.
-
-    Args:
-      encoder: what to use.
-      x: images, or what the encoder's transform takes.
-      num_samples: M; 0 for plain images.
-      seed: of the transformations.
-      batch_size: inputs at a time; decides no feature.
-      title: of the progress bar.
-    """
-    with bar(title, len(x)) as progress:
-        if num_samples == 0:
-            return np.asarray(
-                in_batches(lambda images, _: encoder.encode(images), x, batch_size, progress)
-            )
-        key = jax.random.key(seed)
-        z = encoder.represent(x, key, num_samples, batch_size=batch_size, progress=progress)
-        return np.asarray(z)
-
-
-def read_inputs(path: pathlib.Path, size: int) -> dict[str, np.ndarray]:
-    """Arrays by name from an npz file or an image folder, whose pictures are made `size` wide."""
-    if not path.exists():
-        raise FileNotFoundError(f"{path} (--input) does not exist")
-    if not path.is_dir():
-        return read_npz(path)
-    dataset = load_folder(path, size=size)
-    arrays: dict[str, np.ndarray] = {}
-    for name, split in (("train", dataset.train), ("test", dataset.test)):
-        if split is not None:
-            arrays[f"{name}_images"] = split.images
-            if split.labels is not None:
-                arrays[f"{name}_labels"] = split.labels
-    return arrays
-
-
-def check_input(name: str, x: np.ndarray, *, factors: bool) -> None:
-    """Refuses what cannot be encoded.
-
-    Args:
-      name: of the array.
-      x: the array.
-      factors: whether rows of numbers are expected instead of images.
-    """
-    if 0 in x.shape or x.ndim != (2 if factors else 4):
-        expected = "factors [n, number]" if factors else "images [n, h, w, channels]"
-        raise ValueError(f"array {name!r} has shape {x.shape}: expected {expected}")
-    if factors:
-        if x.dtype.kind != "f" or not np.isfinite(x).all():
-            raise ValueError(f"array {name!r} is {x.dtype}: expected finite floats")
-    elif x.dtype != np.uint8 and not (x.dtype.kind == "f" and x.min() >= 0 and x.max() <= 1):
-        raise ValueError(f"array {name!r} is {x.dtype}: use uint8, or floats in [0, 1]")
 
 
 def main() -> int:

@@ -2,6 +2,7 @@
 
 from experiments.experiment import Experiment
 from experiments.figures import (
+    canonical,
     cost,
     ensembling,
     estimators,
@@ -27,6 +28,7 @@ from experiments.figures import (
 
 EXPERIMENTS: dict[str, Experiment] = {
     "overview": overview.EXPERIMENT,
+    "canonical": canonical.EXPERIMENT,
     "scoreboard": scoreboard.EXPERIMENT,
     "paired": paired.EXPERIMENT,
     "features": features.EXPERIMENT,

@@ -54,7 +54,9 @@ def default_config() -> ml_collections.ConfigDict:
         every=1,  # apply it each n-th step with n times the weight
         ramp_epochs=0.0,  # lambda grows from 0 over so many epochs
         pair="alpha",  # of finite: "alpha" keeps beta; "views" takes the second view as it is
-        ridge=0.01,  # of the feature canonical
+        ridge=later(
+            float
+        ),  # of the feature canonical; None: what suits the batch, see stable_ridge
     )
     config.optimizer = dict(
         name="lars",  # or "sgd", or an import path such as "optax:adamw", with options

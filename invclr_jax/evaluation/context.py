@@ -20,7 +20,7 @@ Pair = tuple[np.ndarray, np.ndarray]
 """Something of the training rows and of the test rows."""
 
 # Purposes of the evaluation's random keys.
-AVERAGE, CONDITIONAL, ALPHA, SHIFT = range(4)
+AVERAGE, CONDITIONAL, ALPHA, SHIFT, CORRUPTION = range(5)
 
 
 @runtime_checkable

@@ -1,4 +1,5 @@
-"""Everything the paper measures, by name: each protocol turns a context into named numbers.
+"""Everything the paper measures, and corruptions, by name: each protocol turns a context into
+named numbers.
 
 A metric's name says how it was made: `probe/lbfgs/untransformed/accuracy`,
 `probe/ridge/M=40/mse/m`, `knn/k=200/untransformed/accuracy`.
@@ -14,6 +15,7 @@ from invclr_jax.data import Dataset, fraction_indices
 from invclr_jax.evaluation import invariance
 from invclr_jax.evaluation.alpha import predict_alpha
 from invclr_jax.evaluation.context import ALPHA, Context, Encoder, Metrics, labels_of
+from invclr_jax.evaluation.corruption import corruption
 from invclr_jax.evaluation.downstream import (
     fit_probe,
     knn_metrics,
@@ -150,21 +152,25 @@ PROTOCOLS: dict[str, Callable[[Context], Metrics]] = {
     "robustness": robustness,
     "ensemble": ensemble,
     "knn": nearest_neighbours,
+    "corruption": corruption,
 }
+
+NAMED_ONLY = ("corruption",)
+"""Left out of `all`: the test set is encoded 75 times."""
 
 
 # Running them ----------------------------------------------------------------------------------
 
 
 def parse(names: str | Sequence[str]) -> list[str]:
-    """Checks protocol names; `all` stands for every one of them.
+    """Checks protocol names; `all` stands for every one of them but those of `NAMED_ONLY`.
 
     Args:
       names: a list, or one string with commas.
     """
     listed = names.split(",") if isinstance(names, str) else list(names)
     if listed == ["all"]:
-        return list(PROTOCOLS)
+        return [name for name in PROTOCOLS if name not in NAMED_ONLY]
     unknown = [name for name in listed if name not in PROTOCOLS]
     if unknown or not listed:
         raise ValueError(

@@ -54,6 +54,27 @@ def canonical_penalty(
     return (_by_gram if few else _by_covariance)(rows, rows_prime, ridge)
 
 
+def stable_ridge(num_pairs: int, dim: int, least: float = 0.01) -> float:
+    """The ridge for K pairs of d components: `least`, or (d/2K)² where that is more.
+
+    The d components are whitened by 2K rows. The fewer rows there are, the less T knows, and with
+    2K ≤ d it can whiten any rows: W then has no gradient but the ridge's. A stronger ridge costs
+    bias and saves more noise; `benchmarks/canonical.py` compares it with random subspaces, running
+    moments and shrinkage, from 2K = 8d to d/2.
+
+    Args:
+      num_pairs: K, pairs in the batches of all devices.
+      dim: d, components of z.
+      least: the ridge for large batches.
+
+    Returns:
+      The ridge.
+    """
+    if num_pairs < 1 or dim < 1:
+        raise ValueError(f"{num_pairs} pairs of {dim} components: use at least 1 of both")
+    return max(least, (dim / (2 * num_pairs)) ** 2)
+
+
 def _by_covariance(a: Array, b: Array, ridge: float) -> Array:
     """W from the `[d, d]` covariance: tr[(T + eps)^-1 C] is the mean product of whitened rows."""
     both = jnp.concatenate([a, b])

@@ -185,12 +185,12 @@ class Finite:
       pair: what z' is. `alpha`: the same beta under another alpha, which takes a forward pass
         unless there is no beta and the second view serves. `views`: the second view as it is,
         alpha and beta both drawn anew.
-      ridge: of the feature `canonical`.
+      ridge: of the feature `canonical`; None for `stable_ridge`, which suits the batch.
       temperature: of the feature `infonce`.
     """
 
     pair: str = "alpha"
-    ridge: float = 0.01
+    ridge: float | None = None
     temperature: float = 0.5
 
     features: ClassVar[tuple[str, ...]] = (*FEATURES, *pairs.PAIR_LOSSES)
@@ -216,8 +216,9 @@ class Finite:
         """The penalty of pairs that are given."""
         if feature in FEATURES:
             return pairs.squared_distance(z, z_prime, feature=feature, axis=axis)
-        options = {"ridge": self.ridge, "temperature": self.temperature}
-        return pairs.pair_loss(z, z_prime, feature, axis=axis, **options)
+        return pairs.pair_loss(
+            z, z_prime, feature, ridge=self.ridge, temperature=self.temperature, axis=axis
+        )
 
     def takes_second_view(self, beta: Any) -> bool:
         """Where it is asked for, or where nothing but alpha varies."""

@@ -9,10 +9,10 @@ from typing import Literal, get_args
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from invclr_jax.objectives.canonical import canonical_penalty
+from invclr_jax.objectives.canonical import canonical_penalty, stable_ridge
 from invclr_jax.objectives.contrastive import info_nce
 from invclr_jax.objectives.features import apply_feature
-from invclr_jax.parallel import Axis, gather_rows
+from invclr_jax.parallel import Axis, axis_size, gather_rows
 
 PairLoss = Literal["canonical", "infonce", "varcov", "vicreg"]
 PAIR_LOSSES: tuple[str, ...] = get_args(PairLoss)
@@ -43,7 +43,7 @@ def pair_loss(
     z_prime: Float[Array, "k d"],
     name: str,
     *,
-    ridge: float = 0.01,
+    ridge: float | None = None,
     temperature: float = 0.5,
     axis: Axis = None,
 ) -> Float[Array, ""]:
@@ -55,7 +55,7 @@ def pair_loss(
       name: `canonical`; `infonce`, Eq. 3 on z itself; `vicreg`, mean |z - z'|² per component plus
         `varcov`; `varcov`, VICReg's variance and covariance terms. VICReg's weights 25, 25, 1 are
         divided by 25.
-      ridge: of `canonical`.
+      ridge: of `canonical`; None for `stable_ridge`.
       temperature: of `infonce`.
       axis: mapped axis whose devices hold the rest of the batch.
 
@@ -63,6 +63,8 @@ def pair_loss(
       A value whose mean over devices is the whole batch's.
     """
     if name == "canonical":
+        if ridge is None:
+            ridge = stable_ridge(len(z) * axis_size(axis), z.shape[1])
         return canonical_penalty(z, z_prime, ridge=ridge, axis=axis)
     if name == "infonce":
         return info_nce(z, z_prime, temperature, axis=axis)

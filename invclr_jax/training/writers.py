@@ -117,11 +117,11 @@ class Progress:
     def write(self, step: int, metrics: Metrics) -> None:
         """Shows the metrics of training in full, those of an evaluation in short."""
         now, (then, last) = time.perf_counter(), self._last
+        terms = {n: v for n, v in metrics.items() if n not in ("epoch", "images_per_second")}
         if step == last:  # measured after the step that was shown
-            self.say(f"evaluated at step {step}: {_terms(metrics, SHOWN)}")
+            self.say(f"evaluated at step {step}: {_terms(terms, SHOWN)}")
             return
         self._last = (now, step)
-        terms = {n: v for n, v in metrics.items() if n not in ("epoch", "images_per_second")}
         if not self._bar.disable:
             self._bar.set_postfix_str(_terms(terms), refresh=False)
             self._bar.update(step - self._bar.n)

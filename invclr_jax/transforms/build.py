@@ -1,6 +1,7 @@
 """Transformations from plain options."""
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -39,6 +40,10 @@ def _of_any_preset(options: importing.Options) -> dict[str, Any]:
     }
 
 
+def _preset(name: str, options: importing.Options) -> Transform:
+    return presets.preset(name, **_of_any_preset(options))
+
+
 def _spirograph(options: importing.Options) -> Transform:
     return SpirographTransform(size=options["size"], normalise=options["normalise"])
 
@@ -46,10 +51,7 @@ def _spirograph(options: importing.Options) -> Transform:
 TRANSFORMS: dict[str, Callable[[importing.Options], Transform]] = {
     "image": _image,
     "spirograph": _spirograph,
-    **{
-        name: lambda options, name=name: presets.preset(name, **_of_any_preset(options))
-        for name in presets.PRESETS
-    },
+    **{name: functools.partial(_preset, name) for name in presets.PRESETS},
 }
 """What `config.transform.name` can be: the paper's with every key of the config, Spirograph's, and
 the presets of published methods, which bring their own strengths."""

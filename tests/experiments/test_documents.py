@@ -2,9 +2,8 @@
 
 import pytest
 
-from experiments import documents
+from experiments import documents, jumps
 from experiments.figures import EXPERIMENTS
-from experiments.jumps import COLUMNS
 from experiments.records import Records
 from experiments.runs import compared, parse
 from tests.experiments.synthetic import record
@@ -44,6 +43,7 @@ def test_unknown_names_and_numbers_are_refused(found):
 
 
 def test_the_mechanism_is_averaged_over_seeds(found):
-    rows = {f"unit-0.1/seed{k}": dict.fromkeys(COLUMNS, float(k)) for k in (1, 2)}
-    filled = documents.fill("<!-- table: mechanism -->\n<!-- end -->", found, rows)
-    assert "| unit-0.1 | 2 |" + " 1.5 |" * len(COLUMNS) in filled
+    rows = {f"unit-0.1/seed{k}": dict.fromkeys(jumps.COLUMNS, float(k)) for k in (1, 2)}
+    measured = {"mechanism": jumps.table(rows)}
+    filled = documents.fill("<!-- table: mechanism -->\n<!-- end -->", found, measured)
+    assert "| unit-0.1 | 2 |" + " 1.5 |" * len(jumps.COLUMNS) in filled

@@ -20,21 +20,17 @@ SMALL = Settings(
 
 
 def small(name):
-    def get_config():
-        config = tiny_config(name, **{"model.name": "resnet10", "model.conv": "xla"})
-        config.num_steps, config.log.every_steps, config.log.tensorboard = 2, 1, False
-        return config
-
-    return get_config
+    config = tiny_config(name, **{"model.name": "resnet10", "model.conv": "xla"})
+    config.num_steps, config.log.every_steps, config.log.tensorboard = 2, 1, False
+    return config
 
 
 @pytest.fixture
 def tiny(monkeypatch, tmp_path):
     """Makes the scale cpu tiny; returns the places."""
     kinds = {"factors": SMALL, "pictures": SMALL}
-    monkeypatch.setitem(
-        runs.BASES, "cpu", {name: small(name) for name in ("spirograph", "cifar10")}
-    )
+    monkeypatch.setitem(runs.BASES, "cpu", {name: name for name in ("spirograph", "cifar10")})
+    monkeypatch.setattr(runs.configuration, "load", small)
     monkeypatch.setitem(runs.PERIODIC_LIMIT, "cpu", 20)
     monkeypatch.setitem(runner.SETTINGS, "cpu", kinds)
     monkeypatch.setitem(runner.ROWS, "cpu", (60, 30))

@@ -10,8 +10,9 @@ import scipy.stats
 from jax.test_util import check_grads
 
 from invclr_jax.objectives import canonical, penalty
-from invclr_jax.objectives.canonical import canonical_penalty
+from invclr_jax.objectives.canonical import canonical_penalty, stable_ridge
 from invclr_jax.parallel import AXIS, mean_over_devices, shard_rows
+from tests.objectives.cases import quick_jit
 from tests.reference import relative_error
 
 CASES = range(4)
@@ -34,8 +35,8 @@ def pairs(k, dim, *, noise=0.5, offset=3.0, seed=0):
 
 
 def value_and_gradients(z, z_prime, ridge=0.01, axis=None):
-    loss = functools.partial(canonical_penalty, ridge=ridge, axis=axis)
-    return jax.value_and_grad(loss, (0, 1))(jnp.asarray(z), jnp.asarray(z_prime))
+    loss = jax.value_and_grad(functools.partial(canonical_penalty, ridge=ridge, axis=axis), (0, 1))
+    return (loss if axis else quick_jit(loss))(jnp.asarray(z), jnp.asarray(z_prime))
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -68,7 +69,7 @@ def test_both_factorisations_are_the_definition(x64, shape, ridge):
 @pytest.mark.parametrize("shape", [(9, 5), (4, 10)])
 def test_gradient_and_curvature_by_finite_differences(x64, shape):
     z, z_prime = (jnp.asarray(rows) for rows in pairs(*shape))
-    check_grads(canonical_penalty, (z, z_prime), order=2, modes=("fwd", "rev"))
+    check_grads(jax.jit(canonical_penalty), (z, z_prime), order=2, modes=("fwd", "rev"))
 
 
 def test_range(x64):
@@ -191,3 +192,20 @@ def test_half_precision_is_computed_in_float32():
 def test_mistakes(no_shape_checks, z, z_prime, ridge, words):
     with pytest.raises(ValueError, match=words):
         canonical_penalty(z, z_prime, ridge=ridge)
+
+
+def test_few_pairs_ask_for_a_stronger_ridge():
+    assert stable_ridge(512, 64) == 0.01
+    assert stable_ridge(64, 64) == 0.25
+    assert stable_ridge(512, 2048) == 4.0
+    assert stable_ridge(64, 64, least=0.5) == 0.5
+    with pytest.raises(ValueError, match="0 pairs of 64 components"):
+        stable_ridge(0, 64)
+
+
+def test_the_stronger_ridge_leaves_a_gradient_where_rows_are_few(x64):
+    """Without it 2K ≤ d rows look alike, whatever they hold: W near 1, and its gradient small."""
+    z, z_prime = pairs(8, 40, noise=0.1)
+    weak, strong = (np.abs(value_and_gradients(z, z_prime, r)[1]).max() for r in (1e-9, 1.0))
+    assert abs(canonical_penalty(z, z_prime, ridge=1e-9) - (1 + 1 / 40)) < 1e-6
+    assert weak < 1e-4 * strong

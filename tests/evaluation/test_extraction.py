@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from invclr_jax.checkpoint import load_encoder
-from invclr_jax.extract import check_input, extract, read_inputs
+from invclr_jax.evaluation.extraction import check_input, extract, read_inputs
 from tests.tiny_run import make_run, tiny_config, tiny_images
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from invclr_jax.evaluate import finish, results_folder, show
 from invclr_jax.evaluation.outcomes import Outcome
+from invclr_jax.evaluation.printing import finish, results_folder, show
 
 MEASURED = Outcome(
     "measured",

@@ -1,0 +1,54 @@
+"""Measures what records do not hold on the checkpoints of finished runs.
+
+    python -m experiments.checkpoints directions --workdir=runs/cpu/spirograph
+    python -m experiments.checkpoints all_rows --workdir=runs/cpu/cifar10 --data_path=DIR
+
+Results go to NAME.json beside the records and to a table; what is there is not measured again.
+"""
+
+import functools
+import json
+import pathlib
+from collections.abc import Callable
+
+from absl import flags
+
+from experiments import all_rows, directions
+from experiments.jumps import table
+from invclr_jax import cli
+from invclr_jax.checkpoint import Encoder, load_encoder
+from invclr_jax.evaluation.results import code_version
+
+_WORKDIR = flags.DEFINE_string("workdir", "runs/cpu/spirograph", "Folder of NAME/seedK runs.")
+_DATA_PATH = flags.DEFINE_string("data_path", None, "Where CIFAR is, see invclr_jax.data.load.")
+_OUT = flags.DEFINE_string("out", "experiments/results/cpu", "Folder of the results.")
+
+MEASUREMENTS = {"directions": directions.COLUMNS, "all_rows": all_rows.COLUMNS}
+
+
+def main(name: str) -> int:
+    """Measures every finished run below the folder."""
+    if name not in MEASUREMENTS:
+        raise ValueError(f"no measurement {name!r}: use one of {', '.join(MEASUREMENTS)}")
+    measures: dict[str, Callable[[Encoder], dict[str, float]]] = {
+        "directions": directions.measure,
+        "all_rows": functools.partial(all_rows.measure, data_path=_DATA_PATH.value),
+    }
+    root, out = pathlib.Path(_WORKDIR.value), pathlib.Path(_OUT.value) / f"{name}.json"
+    known = json.loads(out.read_text())["runs"] if out.exists() else {}
+    for folder in sorted(root.glob("*/seed*/checkpoints")):
+        run = str(folder.parent.relative_to(root))
+        encoder = load_encoder(folder.parent)
+        if run in known or encoder.step < encoder.config.num_steps:
+            continue
+        known[run] = measures[name](encoder)
+        out.parent.mkdir(parents=True, exist_ok=True)
+        record = {"code": code_version(), "runs": known}
+        out.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n")
+        print(run, {k: round(v, 5) for k, v in known[run].items()}, flush=True)
+    print(table(known, MEASUREMENTS[name]))
+    return 0
+
+
+if __name__ == "__main__":
+    cli.run(main, max_arguments=1)

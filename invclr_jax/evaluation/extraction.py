@@ -1,0 +1,90 @@
+"""Features of a user's own arrays or pictures, behind the extract command."""
+
+import pathlib
+from typing import Any, Protocol, runtime_checkable
+
+import jax
+import numpy as np
+
+from invclr_jax.data.arrays import read_npz
+from invclr_jax.data.folder import load_folder
+from invclr_jax.evaluation.features import in_batches
+from invclr_jax.evaluation.progress import Progress, bar
+
+
+@runtime_checkable
+class Extractor(Protocol):
+    """What is needed of an encoder here."""
+
+    def encode(self, images: Any) -> Any:
+        """Plain images -> z."""
+        ...
+
+    def represent(
+        self, x: Any, key: Any, num_samples: int, *, batch_size: int, progress: Progress | None
+    ) -> Any:
+        """The average of z over random transformations."""
+        ...
+
+
+def extract(
+    encoder: Extractor,
+    x: np.ndarray,
+    *,
+    num_samples: int,
+    seed: int = 0,
+    batch_size: int = 500,
+    title: str = "features",
+) -> np.ndarray:
+    """Features `[n, d]` of images (or factors), with a progress bar on a terminal.
+
+    Args:
+      encoder: what to use.
+      x: images, or what the encoder's transform takes.
+      num_samples: M; 0 for plain images.
+      seed: of the transformations.
+      batch_size: inputs at a time; decides no feature.
+      title: of the progress bar.
+    """
+    with bar(title, len(x)) as progress:
+        if num_samples == 0:
+            return np.asarray(
+                in_batches(lambda images, _: encoder.encode(images), x, batch_size, progress)
+            )
+        key = jax.random.key(seed)
+        z = encoder.represent(x, key, num_samples, batch_size=batch_size, progress=progress)
+        return np.asarray(z)
+
+
+def read_inputs(path: pathlib.Path, size: int) -> dict[str, np.ndarray]:
+    """Arrays by name from an npz file or an image folder, whose pictures are made `size` wide."""
+    if not path.exists():
+        raise FileNotFoundError(f"{path} (--input) does not exist")
+    if not path.is_dir():
+        return read_npz(path)
+    dataset = load_folder(path, size=size)
+    arrays: dict[str, np.ndarray] = {}
+    for name, split in (("train", dataset.train), ("test", dataset.test)):
+        if split is not None:
+            arrays[f"{name}_images"] = split.images
+            if split.labels is not None:
+                arrays[f"{name}_labels"] = split.labels
+    return arrays
+
+
+def check_input(name: str, x: np.ndarray, *, factors: bool) -> None:
+    """Refuses what cannot be encoded.
+
+    Args:
+      name: of the array.
+      x: the array.
+      factors: whether rows of numbers are expected instead of images.
+    """
+    if 0 in x.shape or x.ndim != (2 if factors else 4):
+        expected = "factors [n, number]" if factors else "images [n, h, w, channels]"
+        raise ValueError(f"array {name!r} has shape {x.shape}: expected {expected}")
+    if factors:
+        if x.dtype.kind != "f" or not np.isfinite(x).all():
+            raise ValueError(f"array {name!r} is {x.dtype}: expected finite floats")
+    elif x.dtype != np.uint8 and not (x.dtype.kind == "f" and x.min() >= 0 and x.max() <= 1):
+        raise ValueError(f"array {name!r} is {x.dtype}: use uint8, or floats in [0, 1]")

@@ -1,0 +1,28 @@
+"""The fair probe: scales of features do not matter, and its error is the binomial one."""
+
+import numpy as np
+import pytest
+
+from experiments.all_rows import score
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(0)
+    labels = rng.integers(3, size=1300)
+    features = rng.normal(size=(1300, 6)) + 2.5 * np.eye(3, 6)[labels]
+    return features.astype(np.float32), labels
+
+
+def test_columns(rows):
+    features, labels = rows
+    parts = features[:900], features[900:], labels[:900], labels[900:]
+    found = score(*parts, 3)
+    # Bayes' error of three classes 2.5·√2 apart is 7 % or so.
+    assert 88 < found["probe"] < 98
+    assert 85 < found["knn"] < 98
+    share = found["probe"] / 100
+    assert found["error"] == pytest.approx(100 * np.sqrt(share * (1 - share) / 400))
+    scale = np.array([1, 100, 1e-3, 1, 10, 0.1], np.float32)
+    scaled = score(parts[0] * scale, parts[1] * scale, *parts[2:], 3)
+    assert scaled["probe"] == pytest.approx(found["probe"], abs=0.3)

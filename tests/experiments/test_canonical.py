@@ -1,0 +1,68 @@
+"""The rule's intervals against SciPy, and its table against hand-made records."""
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from experiments.figures import canonical
+from experiments.records import Records
+from experiments.runs import Run
+from tests.experiments.synthetic import record
+
+RUNS = ("none", "finite-canonical-1", "batch128-none", "batch128-finite-canonical-1")
+
+
+@pytest.fixture(scope="module")
+def found():
+    made = [record(Run("cpu", "spirograph", name), seed) for name in RUNS for seed in range(4)]
+    return Records([r for r in made if (r["name"], r["seed"]) != ("none", 3)], "cpu")
+
+
+def values(found, name, metric):
+    return np.array([r["metrics"][metric] for r in found.of("spirograph", name)])
+
+
+def test_interval_is_that_of_the_paired_test():
+    one, other = np.random.default_rng(0).uniform(1, 2, (2, 5))
+    test = scipy.stats.ttest_rel(one, other)
+    mean, *ends = canonical.interval(list(one - other))
+    np.testing.assert_allclose(ends, test.confidence_interval(0.95), rtol=1e-12)
+    assert mean == pytest.approx((one - other).mean())
+
+
+def test_errors_are_compared_by_quotients_of_seeds_that_both_have(found):
+    metric = canonical.JUDGED["error, M=50"]
+    logs = canonical.paired(found, "finite-canonical-1", "none", metric, np.log)
+    one, other = (values(found, name, metric) for name in ("finite-canonical-1", "none"))
+    np.testing.assert_allclose(logs, np.log(one[:3] / other), rtol=1e-12)
+
+
+def test_each_batch_size_is_compared_with_its_own(found):
+    table, *_ = canonical.tables(found)
+    assert [(row[0], row[1]) for row in table.rows] == [
+        ("canonical, λ 1, ridge 0.01", "3"),
+        ("canonical, λ 1, ridge 0.01, batch 128", "4"),
+    ]
+    metric = canonical.JUDGED["error, M=1"]
+    one, other = (values(found, name, metric) for name in RUNS[:1:-1])
+    quotient = np.exp(np.log(one / other).mean())
+    assert table.rows[1][3].startswith(f"{quotient:.2f} (")
+
+
+@pytest.mark.parametrize(
+    ("differences", "quotient", "text"),
+    [
+        ([0.1, 0.1], False, "–"),
+        ([-0.3, -0.3, -0.3], False, "-0.300 (-0.300 to -0.300) ↓"),
+        ([np.log(2.0)] * 3, True, "2.00 (2.00 to 2.00) ↑"),
+        ([-1.0, 0.0, 1.0], False, "+0.000 (-2.484 to +2.484)"),
+    ],
+)
+def test_an_arrow_marks_what_is_more_than_chance(differences, quotient, text):
+    assert canonical.verdict(differences, quotient=quotient) == text
+
+
+def test_determination_is_one_minus_error_over_variance(found):
+    (row,) = (r for r in found.of("spirograph", "none") if r["seed"] == 0)
+    expected = 1 - row["metrics"]["probe/ridge/M=1/mse/sigma"] / (0.75**2 / 12)
+    assert canonical.determination("M=1", "sigma")(row) == pytest.approx(expected)
