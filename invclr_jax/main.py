@@ -7,6 +7,7 @@ from collections.abc import Sequence
 COMMANDS = {
     "train": "trains an encoder",
     "evaluate": "measures a checkpoint by the paper's protocols",
+    "audit": "measures how invariant any encoder is, and to what",
     "extract": "writes the features of your images",
     "data": "shows what a data set holds",
     "gallery": "draws what the transformations do",

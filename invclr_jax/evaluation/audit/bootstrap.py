@@ -21,7 +21,7 @@ class Bootstrap:
         self.resamples, self.seed = resamples, seed
         self.ends = 50 * (1 - confidence), 50 * (1 + confidence)
 
-    @functools.lru_cache(maxsize=8)  # noqa: B019: lives as long as one audit
+    @functools.lru_cache(maxsize=8)  # noqa: B019
     def weights(self, n: int) -> Float[np.ndarray, "b n"]:
         """How often each row occurs in each resample, divided by n."""
         rng = np.random.default_rng([self.seed, n])

@@ -1,6 +1,5 @@
-"""Accuracy of the clean probe on corrupted pictures (Hendrycks and Dietterich, arXiv 1903.12261)."""
+"""Accuracy of the clean probe on corrupted pictures (Hendrycks and Dietterich, 1903.12261)."""
 
-import jax
 import numpy as np
 
 from invclr_jax.evaluation.audit.deciding import Probe

@@ -52,7 +52,7 @@ def audit(
       labels: classes `[n]`; with them predictions are those of a linear probe, and corruptions are
         measured.
       settings: how thorough; None for the default, or for the quick one.
-      quick: fewer draws: about a minute for 2000 CIFAR pictures and a small network.
+      quick: fewer pictures and draws.
       name: of the encoder in the report.
       progress: callback with the name of each measure as it starts.
 
@@ -98,8 +98,8 @@ def _predictions(subject: Subject, findings: Findings, tell: Callable, *, rgb: b
 
 
 def _subject(encode, images, transform, labels, settings: AuditSettings) -> Subject:
-    function = getattr(encode, "encode", encode)
-    if not callable(function):
+    function = encode if callable(encode) else getattr(encode, "encode", None)
+    if not callable(function) or isinstance(encode, str):
         raise ValueError(
             f"encode is a {type(encode).__name__}: give a function images -> features [n, d]"
         )

@@ -10,7 +10,8 @@ class AuditSettings:
     Attributes:
       seed: of images, transformations and splits.
       num_images: at most so many of the given pictures, drawn at random.
-      varied_images: how many of them are transformed again and again.
+      retrieved_images: how many of them, transformed once, are sought among as many plain ones.
+      varied_images: how many are transformed again and again.
       num_draws: transformations of each of those, for each part.
       grid: points along each parameter.
       shifts: largest shift in pixels.
@@ -22,6 +23,7 @@ class AuditSettings:
 
     seed: int = 0
     num_images: int = 10_000
+    retrieved_images: int = 10_000
     varied_images: int = 2000
     num_draws: int = 8
     grid: int = 11
@@ -32,7 +34,14 @@ class AuditSettings:
     batch_size: int = 250
 
     def __post_init__(self):
-        least = {"num_images": 20, "varied_images": 20, "num_draws": 2, "grid": 2, "shifts": 0}
+        least = {
+            "num_images": 20,
+            "retrieved_images": 20,
+            "varied_images": 20,
+            "num_draws": 2,
+            "grid": 2,
+            "shifts": 0,
+        }
         for name, smallest in (least | {"resamples": 2, "batch_size": 1, "seed": 0}).items():
             if getattr(self, name) < smallest:
                 raise ValueError(f"{name} is {getattr(self, name)}: use at least {smallest}")
@@ -41,6 +50,12 @@ class AuditSettings:
 
 
 QUICK = AuditSettings(
-    num_images=2000, varied_images=400, num_draws=4, grid=7, severities=(3,), resamples=500
+    num_images=2000,
+    retrieved_images=1000,
+    varied_images=200,
+    num_draws=4,
+    grid=5,
+    severities=(3,),
+    resamples=500,
 )
-"""About a minute for 2000 CIFAR pictures and a small network on two cores."""
+"""For a first look at small pictures."""

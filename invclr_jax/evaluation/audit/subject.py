@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+from typing import SupportsFloat
 
 import jax
 import numpy as np
@@ -20,7 +21,7 @@ class Findings:
     metrics: dict[str, float] = dataclasses.field(default_factory=dict)
     intervals: dict[str, Interval] = dataclasses.field(default_factory=dict)
 
-    def add(self, name: str, value: float, interval: Interval | None = None) -> None:
+    def add(self, name: str, value: SupportsFloat, interval: Interval | None = None) -> None:
         """Records a number."""
         self.metrics[name] = float(value)
         if interval is not None:

@@ -67,20 +67,21 @@ def canonical(subject: Subject, name: str, features: np.ndarray, findings: Findi
 
 def against_clean(subject: Subject, part: Part, findings: Findings) -> None:
     """Cosines to the plain picture's feature, and whether it is found among all plain ones."""
-    drawn = changed(part, subject.key(part.name, 1), len(subject.x), subject.key("held"))
-    views = subject.encoding.transformed(part.transform, subject.x, *drawn)
+    x = subject.x[: subject.settings.retrieved_images]
+    drawn = changed(part, subject.key(part.name, 1), len(x), subject.key("held"))
+    views, clean = subject.encoding.transformed(part.transform, x, *drawn), subject.clean[: len(x)]
     other = similarity.strangers(len(views), subject.settings.seed)
     whiten = similarity.whitening(subject.clean)
     pairs = {
-        "cosine": (views, subject.clean),
-        "whitened_cosine": (whiten(views), whiten(subject.clean)),
+        "cosine": (views, clean),
+        "whitened_cosine": (whiten(views), whiten(clean)),
     }
     for measure_name, (a, b) in pairs.items():
         for prefix, rows in (("", b), ("between/", b[other])):
             found = similarity.cosines(a, rows)
             name = f"{prefix}{measure_name}/{part.name}"
             findings.add(name, found.mean(), subject.bootstrap.mean(found))
-    ranks = similarity.reciprocal_ranks(views, subject.clean)
+    ranks = similarity.reciprocal_ranks(views, clean)
     chance = 1 / np.arange(1, len(ranks) + 1)
     for name, found, by_chance in (
         ("retrieval/mrr", ranks, chance.mean()),
