@@ -11,6 +11,7 @@ npz file (`train_images`, `test_images` and their labels) or a folder of class f
 is one. The report is printed and written as JSON and as one HTML page.
 """
 
+import functools
 import pathlib
 from typing import Any
 
@@ -104,7 +105,7 @@ def main() -> int:
             labels,
             quick=_QUICK.value,
             name=name,
-            progress=lambda what, name=name: print(f"  {name}: {what}", flush=True),
+            progress=functools.partial(print, " ", name, flush=True),
         )
         reports.append(report)
         print(f"\n{report}\n", flush=True)

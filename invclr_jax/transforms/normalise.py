@@ -80,11 +80,11 @@ def without_normalisation(transform: Transform) -> Transform:
         return transform
     fields = {field.name for field in dataclasses.fields(transform) if field.init}
     if {"mean", "std"} <= fields:
-        channels = len(transform.mean)  # type: ignore[attr-defined]
+        channels = len(transform.mean)
         return dataclasses.replace(transform, mean=(0.0,) * channels, std=(1.0,) * channels)
     if "transforms" in fields:
-        parts = [without_normalisation(part) for part in transform.transforms]  # type: ignore[attr-defined]
+        parts = [without_normalisation(part) for part in transform.transforms]
         return dataclasses.replace(transform, transforms=parts)
     if "transform" in fields:
-        return dataclasses.replace(transform, transform=without_normalisation(transform.transform))  # type: ignore[attr-defined]
+        return dataclasses.replace(transform, transform=without_normalisation(transform.transform))
     return transform

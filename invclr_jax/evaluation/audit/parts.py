@@ -91,7 +91,7 @@ def parts(transform: Transform, picture: tuple[int, ...]) -> list[Part]:
     if takes_images(transform):
         scale = getattr(transform, "crop_scale", geometry.SCALE)
         ratio = getattr(transform, "crop_ratio", geometry.RATIO)
-        crop = Crop(tuple(picture[:2]), random_resized_crops(scale, ratio))
+        crop = Crop((picture[0], picture[1]), random_resized_crops(scale, ratio))
         found += [Part("crop", crop), Part("flip", Flip())]
     return found
 

@@ -74,7 +74,8 @@ def _fit(key, rows, held_out, test):
         params, state, best, predicted = carry
         error = jnp.mean((model.apply(params, held_out[0]) - held_out[1]) ** 2, axis=0)
         better = error < best
-        predicted = jnp.where(better[None], model.apply(params, test), predicted)
+        now = jnp.asarray(model.apply(params, test))
+        predicted = jnp.where(better[None], now, predicted)
         updates, state = _OPTIMISER.update(jax.grad(loss)(params), state, params)
         return (optax.apply_updates(params, updates), state, jnp.minimum(best, error), predicted), 0
 

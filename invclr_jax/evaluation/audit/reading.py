@@ -23,9 +23,9 @@ def measure(subject: Subject, findings: Findings) -> None:
       subject: the encoder and its pictures.
       findings: where they go.
     """
-    columns = [part.column for part in components(subject.transform)]
+    columns = np.array([part.column for part in components(subject.transform)], int)
     names = [part.name for part in components(subject.transform)]
-    if not columns:
+    if not names:
         return
     drawn = [subject.transform.sample(subject.key("reading", i), len(subject.x)) for i in range(2)]
     z, z_prime = (subject.encoding.transformed(subject.transform, subject.x, *d) for d in drawn)
