@@ -3,7 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-slow lint format clean
+.PHONY: help demo test test-slow lint format clean
+
+help:  ## lists these targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 14
 
 $(VENV)/ready: setup.py setup.cfg pyproject.toml $(wildcard invclr_jax/native/*.cc invclr_jax/native/*.h)
 	$(PYTHON) -m venv $(VENV)
@@ -11,24 +14,24 @@ $(VENV)/ready: setup.py setup.cfg pyproject.toml $(wildcard invclr_jax/native/*.
 	$(BIN)/pip install --quiet --editable ".[test,dev]"
 	touch $@
 
-demo: $(VENV)/ready
+demo: $(VENV)/ready  ## trains small encoders of Spirograph, writes demo/report.html
 	$(BIN)/python -m experiments.demo --out=demo
 
-lint: $(VENV)/ready
+lint: $(VENV)/ready  ## style, types, layers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: lint
+test: lint  ## linters and all tests but the slow ones
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 
-test-slow: $(VENV)/ready
+test-slow: $(VENV)/ready  ## tests that kill, preempt and starve real processes, and build the wheel
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow
 
-format: $(VENV)/ready
+format: $(VENV)/ready  ## formats the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-clean:
+clean:  ## removes the virtual environment
 	rm -rf $(VENV)

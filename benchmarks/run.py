@@ -23,7 +23,7 @@ from invclr_jax import cpu
 from invclr_jax.evaluation.results import code_version
 from invclr_jax.models import winograd
 
-REFERENCES = ("torch", "sklearn")
+REFERENCES = ("torch", "sklearn", "kornia")
 BUSY = 0.5
 """Load average of the last minute above which timings are doubtful."""
 

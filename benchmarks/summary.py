@@ -16,6 +16,7 @@ BENCHMARKS = (
     "render",
     "data",
     "resize_quality",
+    "transforms",
     "estimators",
     "canonical",
     "features",

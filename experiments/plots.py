@@ -35,7 +35,6 @@ COLOURS = {
     "finite-varcov": "#9c6b30",
     "finite-canonical": "#1d4ed8",
     "finite-canonical-ridge0.25": "#38a3ff",
-    "unit-canonical1": "#7c3aed",
 }
 OTHERS = ("#30638e", "#a3623a", "#c96fb0", "#7a9e3b")
 PANEL_SIZE = (4.6, 3.3)

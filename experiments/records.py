@@ -82,15 +82,15 @@ class Records:
 
     def names(self, dataset: str) -> list[str]:
         """The runs that a data set has."""
-        return [name for found, name in self._runs if found == dataset]
+        return [name for data, name in self._runs if data == dataset]
 
     def values(self, dataset: str, name: str, metric: Metric) -> list[float]:
         """The metric of each seed that has it."""
-        found = []
+        values = []
         for record in self.of(dataset, name):
             with contextlib.suppress(KeyError):
-                found.append(_measure(record, metric))
-        return found
+                values.append(_measure(record, metric))
+        return values
 
     def stat(self, dataset: str, name: str, metric: Metric) -> Stat | None:
         """Mean and standard error over the seeds; None if nothing was measured."""
@@ -105,14 +105,14 @@ class Records:
           are none.
         """
         others = {record["seed"]: record for record in self.of(dataset, base)}
-        found = []
+        logarithms = []
         for record in self.of(dataset, name):
             with contextlib.suppress(KeyError):
                 value, other = (_measure(r, metric) for r in (record, others[record["seed"]]))
-                found.append(math.log(value / other))
-        if not found:
+                logarithms.append(math.log(value / other))
+        if not logarithms:
             return None
-        logs = summarise(found)
+        logs = summarise(logarithms)
         mean = math.exp(logs.mean)
         return Stat(mean, None if logs.error is None else mean * logs.error, logs.seeds)
 
@@ -120,8 +120,8 @@ class Records:
         self, dataset: str, name: str, xs: Sequence[Any], metric: Callable[[Any], Metric]
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """x, mean and standard error (0 for one seed) of the points that were measured."""
-        found = [(x, self.stat(dataset, name, metric(x))) for x in xs]
-        points = [(x, stat.mean, stat.error or 0.0) for x, stat in found if stat is not None]
+        stats = [(x, self.stat(dataset, name, metric(x))) for x in xs]
+        points = [(x, stat.mean, stat.error or 0.0) for x, stat in stats if stat is not None]
         x, mean, error = np.array(points, np.float64).reshape(-1, 3).T
         return x, mean, error
 

@@ -88,8 +88,9 @@ def ensure(
     if result.signal is not None:
         raise Stopped(result.signal)
     record = _record(run, seed, config, folder, dataset)
-    write_atomically(path, json.dumps(record, sort_keys=True) + "\n")
-    return record
+    text = json.dumps(record, sort_keys=True) + "\n"
+    write_atomically(path, text)
+    return json.loads(text)  # as the next call reads it: tuples are lists
 
 
 def _record(run: Run, seed: int, config, folder: pathlib.Path, dataset: Dataset) -> dict[str, Any]:

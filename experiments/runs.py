@@ -91,6 +91,9 @@ NUMBERED: dict[str, tuple[str, type]] = {
 }
 """Words that end in a number, `ridge0.1`, and the configuration key that each sets."""
 
+RIDGE = 0.01
+"""Of `canonical` where a run's name says nothing of it, as docs/canonical_rule.md fixed it."""
+
 # Rows that the metrics during training are measured on.
 PERIODIC_LIMIT = {"cpu": 1000, "paper": 5000}
 
@@ -149,6 +152,8 @@ def changes(name: str) -> dict[str, Any]:
         if key in found:
             raise ValueError(f"run {name!r} sets {key} twice: leave {part!r} out")
         found[key] = value
+    if found.get("penalty.feature") == "canonical":
+        found.setdefault("penalty.ridge", RIDGE)
     if "penalty.weight" not in found:
         raise ValueError(f"run {name!r} has no lambda: add it, {name}-0.01, or call the run none")
     return found

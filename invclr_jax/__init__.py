@@ -23,6 +23,7 @@ from invclr_jax.version import __version__ as __version__
 if TYPE_CHECKING:
     from invclr_jax.api import train
     from invclr_jax.checkpoint import Encoder, load_encoder
+    from invclr_jax.checkpoint.torch_import import load_torch
     from invclr_jax.config import default_config
     from invclr_jax.config import load as load_config
     from invclr_jax.data import Dataset, Split
@@ -37,6 +38,7 @@ _NAMES = {
     "audit": "invclr_jax.evaluation.audit.run:audit",
     "evaluate": "invclr_jax.evaluation.protocols:evaluate",
     "load_encoder": "invclr_jax.checkpoint:load_encoder",
+    "load_torch": "invclr_jax.checkpoint.torch_import:load_torch",
     "Encoder": "invclr_jax.checkpoint:Encoder",
     "Compose": "invclr_jax.transforms.base:Compose",
     "frozen": "invclr_jax.transforms.base:frozen",
@@ -62,6 +64,7 @@ __all__ = [
     "load_config",
     "load_data",
     "load_encoder",
+    "load_torch",
     "train",
     "writers",
 ]

@@ -59,16 +59,23 @@ def run(main: Callable[..., int | None], max_arguments: int = 0) -> None:
                     raise
                 _leave(sentence)
 
-    app.run(guarded, flags_parser=_parse)
+    app.run(guarded, flags_parser=lambda argv: _parse(argv, main.__module__))
 
 
-def _parse(argv: list[str]) -> list[str]:
-    """Parses flags; asks for help leave with code 0, unknown config keys get a sentence."""
+def _help(module: str) -> str:
+    """What a command does, and its flags."""
+    own = flags.FLAGS.get_key_flags_for_module(sys.modules[module])
+    lines = [f"  --{flag.name}: {flag.help}" for flag in sorted(own, key=lambda flag: flag.name)]
+    return "\n".join([(sys.modules[module].__doc__ or "").strip(), "", "Flags:", *lines])
+
+
+def _parse(argv: list[str], module: str) -> list[str]:
+    """Parses flags; asks for help end with code 0, unknown config keys get a sentence."""
     from invclr_jax import config as configuration
 
     argv = [argv[0], *map(_found, argv[1:])]
-    if any(word in ("-h", "-help", "--help", "--helpshort", "--helpfull") for word in argv[1:]):
-        app.usage(detailed_error=None, writeto_stdout=True)
+    if {"-h", "-help", "--help", "--helpshort"} & set(argv[1:]):
+        print(_help(module))
         raise SystemExit(0)
     try:
         return app.parse_flags_with_usage(argv)
@@ -105,8 +112,8 @@ def _sentence(error: Exception) -> str | None:
         return None
     if "RESOURCE_EXHAUSTED" in str(error):
         return (
-            f"out of memory ({error}): set config.model.remat, lower config.batch_size, or raise "
-            "config.chunks"
+            f"out of memory ({error}): set config.model.remat (GPUs and TPUs), lower "
+            "config.batch_size, or raise config.chunks"
         )
     if jax.process_count() > 1:
         return (

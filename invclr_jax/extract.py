@@ -12,13 +12,11 @@ transformations, as `Encoder.represent` does; an encoder whose pictures are draw
 
 import pathlib
 
-import numpy as np
 from absl import flags
 
 from invclr_jax import cli
 from invclr_jax.checkpoint import load_encoder
-from invclr_jax.evaluation.extraction import check_input, extract, read_inputs
-from invclr_jax.files import replacing
+from invclr_jax.evaluation.extraction import check_input, extract, read_inputs, write_npz
 from invclr_jax.transforms.base import takes_images
 
 _WORKDIR = flags.DEFINE_string("workdir", None, "The run's folder.", required=True)
@@ -43,8 +41,7 @@ def main() -> int:
         check_input(name, x, factors=factors)
     options = {"num_samples": num_samples, "seed": _SEED.value, "batch_size": _BATCH_SIZE.value}
     features = {name: extract(encoder, x, title=name, **options) for name, x in images.items()}
-    with replacing(output) as file:
-        np.savez(file, allow_pickle=False, **features, **labels)
+    write_npz(output, features | labels)
     for name, array in features.items():
         print(f"{name}: {array.shape[0]} features of length {array.shape[1]} in {output}")
     return 0

@@ -1,9 +1,10 @@
-"""Draws what the transformations do, as one picture to look at.
+"""Draws what transformations and corruptions do, as pictures to look at.
 
-    python -m invclr_jax.gallery --out=gallery.png [--images=images.npz]
+    python -m invclr_jax.gallery --out=gallery.png [--corruptions=corruptions.png] [--images=x.npz]
 
-The images that are jittered come from an npz file of images [n, h, w, 3], or from a folder of class
-folders of PNG or JPEG files; without either, from a photograph that Matplotlib brings along.
+The images that are jittered and corrupted come from an npz file of images [n, h, w, 3], or from a
+folder of class folders of PNG or JPEG files; without either, from a photograph that Matplotlib
+brings along.
 """
 
 import pathlib
@@ -20,6 +21,7 @@ from PIL import Image
 from invclr_jax import cli
 from invclr_jax.data.arrays import read_npz
 from invclr_jax.data.folder import load_folder
+from invclr_jax.transforms.corruptions import NAMES, SEVERITIES, corrupt
 from invclr_jax.transforms.image import ImageTransform
 from invclr_jax.transforms.spirograph import SpirographTransform
 
@@ -28,6 +30,7 @@ PENS = (0.5, 1.0, 1.5, 2.0)
 SHIFTS = (0.0, 0.15, 0.30, 0.45)
 STRENGTHS = (0.1, 0.2, 0.3, 0.4)
 PHOTO_SIZE = 160
+CORRUPTED_SIZE = 32  # that of CIFAR-10-C, whose strengths are lengths in pixels
 
 # The curve of the paper's appendix in other colours, so that every shift leaves them in [0, 1].
 X = (4.0, 0.4, 0.5, 0.95)
@@ -59,6 +62,27 @@ def draw_gallery(images: Images) -> Figure:
     _show(backgrounds, "Background shift", shifted_backgrounds(), [f"{s:g}" for s in SHIFTS])
     for part, strength in zip(_beside(photographs, 4), STRENGTHS, strict=True):
         _show(part, f"Jitter of strength {strength:g}", jittered(images, strength), rows=2)
+    return figure
+
+
+def draw_corruptions(images: Images) -> Figure:
+    """All corruptions, one a column, at their five severities.
+
+    Args:
+      images: photographs, `[n, h, w, 3]`; the first is used.
+
+    Returns:
+      A figure to save.
+    """
+    plain = ImageTransform(CORRUPTED_SIZE, mean=(0, 0, 0), std=(1, 1, 1)).untransformed(images[:1])
+    figure = Figure(figsize=(16, 6), layout="constrained")
+    axes = figure.subplots(len(SEVERITIES), len(NAMES))
+    for column, name in enumerate(NAMES):
+        axes[0, column].set_title(name.replace("_", "\n"), fontsize=9)
+        for row, severity in enumerate(SEVERITIES):
+            corrupted = corrupt(plain, name, severity, jax.random.key(0))[0]
+            axes[row, column].imshow(np.clip(corrupted, 0, 1))
+            axes[row, column].set_axis_off()
     return figure
 
 
@@ -141,16 +165,28 @@ def read_images(path: str | None) -> Images:
 
 
 def main() -> None:
-    """Writes the picture to `--out`."""
-    out = pathlib.Path(flags.FLAGS.out)
-    figure = draw_gallery(read_images(flags.FLAGS.images))
+    """Writes the picture to `--out`, and that of the corruptions where it is asked for."""
+    images = read_images(flags.FLAGS.images)
+    _save(draw_gallery(images), flags.FLAGS.out)
+    if flags.FLAGS.corruptions is not None:
+        _save(draw_corruptions(images), flags.FLAGS.corruptions)
+
+
+def _save(figure: Figure, path: str) -> None:
+    out = pathlib.Path(path)
     out.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(out, dpi=90)
     print(f"wrote {out}")
 
 
-if __name__ == "__main__":
+def start() -> None:
+    """Runs the command."""
     # Here, because other commands have flags of these names.
     flags.DEFINE_string("out", "gallery.png", "Picture to write.")
-    flags.DEFINE_string("images", None, "npz file or folder of images to jitter.")
+    flags.DEFINE_string("corruptions", None, "Picture of all corruptions to write as well.")
+    flags.DEFINE_string("images", None, "npz file or folder of images to jitter and corrupt.")
     cli.run(main)
+
+
+if __name__ == "__main__":
+    start()

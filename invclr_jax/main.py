@@ -12,7 +12,8 @@ COMMANDS = {
     "data": "shows what a data set holds",
     "gallery": "draws what the transformations do",
 }
-MODULES = {"data": "invclr_jax.data.__main__"}
+MODULES = {"data": "invclr_jax.show_data"}
+"""Of commands that have not the name of their module."""
 
 
 def usage() -> str:

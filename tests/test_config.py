@@ -107,6 +107,16 @@ def test_differences_leave_out_what_does_not_touch_training():
     assert configuration.differences(one, other) == ["penalty.weight: 0.1 there, 0.5 here"]
 
 
+def test_differences_leave_out_what_has_no_effect():
+    one, other = configuration.default_config(), configuration.default_config()
+    other.penalty.ridge, other.penalty.pair = 0.5, "views"
+    assert configuration.differences(one, other) == []
+    other.penalty.feature = one.penalty.feature = "canonical"
+    other.penalty.estimator = one.penalty.estimator = "finite"
+    changed = [line.partition(":")[0] for line in configuration.differences(one, other)]
+    assert changed == ["penalty.pair", "penalty.ridge"]
+
+
 _SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
 
 

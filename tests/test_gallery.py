@@ -8,6 +8,7 @@ import pytest
 from PIL import Image
 
 from invclr_jax import gallery
+from invclr_jax.transforms.corruptions import NAMES
 from invclr_jax.transforms.image import ImageTransform
 from invclr_jax.transforms.spirograph import SpirographTransform
 
@@ -52,6 +53,23 @@ def test_every_panel_is_drawn(photographs):
     assert titles[8:16] == ["h = 0.5", "h = 1", "h = 1.5", "h = 2", "0", "0.15", "0.3", "0.45"]
 
 
+def test_every_corruption_is_drawn_at_every_severity(photographs, monkeypatch):
+    calls = []
+
+    def corrupt(images, name, severity, key):
+        assert images.shape == (1, 32, 32, 3)
+        calls.append((name, severity))
+        return np.full(images.shape, len(calls) / 100, np.float32)
+
+    monkeypatch.setattr(gallery, "corrupt", corrupt)
+    panels = np.reshape(gallery.draw_corruptions(photographs).axes, (5, 15))
+    assert panels[0, 9].get_title() == "fog"
+    for column, name in enumerate(NAMES):
+        for row, severity in enumerate((1, 2, 3, 4, 5)):
+            shown = panels[row, column].images[0].get_array()
+            assert shown[0, 0, 0] == np.float32((calls.index((name, severity)) + 1) / 100)
+
+
 def test_images_come_from_a_file_a_folder_or_matplotlib(tmp_path, photographs):
     np.savez(tmp_path / "images.npz", labels=np.zeros(2, int), train_images=photographs)
     np.testing.assert_array_equal(gallery.read_images(str(tmp_path / "images.npz")), photographs)
@@ -73,7 +91,11 @@ def test_missing_images_are_named(tmp_path):
 
 def test_command_writes_the_picture(tmp_path):
     out = tmp_path / "new" / "gallery.png"
+    corruptions = tmp_path / "corruptions.png"
     command = [sys.executable, "-m", "invclr_jax.gallery", f"--out={out}"]
+    command.append(f"--corruptions={corruptions}")
     subprocess.run([*command, "--compilation_cache="], check=True, capture_output=True)
     with Image.open(out) as picture:
         assert picture.width > 600
+    with Image.open(corruptions) as picture:
+        assert picture.width > 1000

@@ -24,7 +24,6 @@ FORMS = {
     "finite-canonical-ridge0.25-1": "canonical, λ 1, ridge 0.25",
     "finite-canonical-0.3": "canonical, λ 0.3, ridge 0.01",
     "finite-canonical-3": "canonical, λ 3, ridge 0.01",
-    "unit-canonical1-0.01": "canonical, λ 1, with unit, forward, λ 0.01",
     "batch128-none": "no penalty, batch 128",
     "batch128-finite-canonical-1": "canonical, λ 1, ridge 0.01, batch 128",
 }

@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import json
 import pathlib
 import shutil
 from collections.abc import Callable, Iterator
@@ -24,7 +25,7 @@ def damage(folder: pathlib.Path, seed: int = 0) -> dict:
     original = folder / "original"
     with contextlib.closing(Checkpoints(original, keep=2)) as checkpoints:
         for step in (1, 2):
-            checkpoints.save(step, **_state(step), config=configuration.default_config().to_dict())
+            checkpoints.save(step, **_state(step), config=json.loads(_CONFIG))
     outcomes = {"refused": 0, "intact": 0, "lost": 0}
     failures = []
     for name, change in _changes(original / "checkpoints" / "2", np.random.default_rng(seed)):
@@ -37,6 +38,9 @@ def damage(folder: pathlib.Path, seed: int = 0) -> dict:
             failures.append(name)
     tried = sum(outcomes.values())
     return {"tried": tried, "survived": tried - outcomes["lost"], **outcomes, "failures": failures}
+
+
+_CONFIG = configuration.to_json(configuration.default_config())
 
 
 def _state(step: int) -> dict:
@@ -62,7 +66,7 @@ def _read(workdir: pathlib.Path) -> str:
     except Exception:
         return "lost"
     same = jax.tree.map(np.array_equal, found, expected)
-    intact = jax.tree.all(same) and config == configuration.default_config()
+    intact = jax.tree.all(same) and config == json.loads(_CONFIG)
     return "intact" if intact else "lost"
 
 

@@ -16,7 +16,7 @@ from invclr_jax.methods.base import Method
 from invclr_jax.models import build, network
 from invclr_jax.objectives.penalty import make_estimator
 from invclr_jax.objectives.term import Penalty
-from invclr_jax.training import optimizer
+from invclr_jax.training import optimizer, schedules
 from invclr_jax.training.loop import total_steps
 from invclr_jax.training.online_probe import OnlineProbe
 from invclr_jax.training.state import Recipe
@@ -144,11 +144,11 @@ def from_config(
     options = {"steps_per_epoch": per_epoch, "total_steps": total_steps(config, per_epoch)}
     schedule = own.schedule
     if schedule is None and own.tx is None:
-        schedule = optimizer.make_schedule(config.optimizer, **options)
+        schedule = schedules.make_schedule(config.optimizer, **options)
     transform = own.transform or build_transform(config.transform)
     size, channels = config.transform.size, config.transform.channels
     return Recipe(
-        method=_method(config, own, transform, per_epoch, axis, num_devices),
+        method=_method(config, own, transform, options, axis, num_devices),
         tx=own.tx or optimizer.make_optimizer(config.optimizer, schedule),
         image_shape=(size, size, channels),
         seed=config.seed,
@@ -157,7 +157,7 @@ def from_config(
     )
 
 
-def _method(config, own: Own, transform: Transform, per_epoch: int, axis, num_devices) -> Method:
+def _method(config, own: Own, transform: Transform, steps, axis, num_devices) -> Method:
     kind = find_method(config.method)
     encoder = own.encoder or build.build_encoder(config.model, image_size=config.transform.size)
     encoder = build.on_devices(
@@ -171,17 +171,49 @@ def _method(config, own: Own, transform: Transform, per_epoch: int, axis, num_de
     if head is None and config.head.name is not None:
         head = build.build_module(config.head.name, config.head.options.to_dict(), "head")
     if head is None:
-        head = kind.default_head(encoder, config.model.projection_dim)
+        head = _with(
+            kind.default_head(encoder, config.model.projection_dim), config.head.options.to_dict()
+        )
     return kind.from_config(
         config,
         encoder=encoder,
         head=network.like(head, encoder),
         transform=transform,
-        penalty=_penalty(config, per_epoch) if config.penalty.weight else None,
+        **_other_views(config, own),
+        penalty=_penalty(config, steps["steps_per_epoch"]) if config.penalty.weight else None,
         axis=axis,
         chunks=config.chunks,
+        total_steps=steps["total_steps"],
         **config.method_options.to_dict(),
     )
+
+
+def _with(head: nn.Module, options: Mapping[str, Any]) -> nn.Module:
+    """The method's head with some of its fields changed."""
+    known = {field.name for field in dataclasses.fields(head)} - {"parent", "name"}
+    if unknown := options.keys() - known:
+        raise ValueError(
+            f"config.head.options has {', '.join(sorted(unknown))}: {type(head).__name__} has "
+            f"{', '.join(sorted(known))}"
+        )
+    return head.clone(**options)
+
+
+def _other_views(config: ml_collections.ConfigDict, own: Own) -> dict[str, Any]:
+    """The number of views, and the transforms of those that differ from the first."""
+    views = config.views
+    changes = {"second": views.second_options.to_dict(), "others": views.other_options.to_dict()}
+    if views.size is not None:
+        changes["others"]["size"] = views.size
+    if own.transform is not None and any(changes.values()):
+        raise ValueError(
+            "config.views changes keys of config.transform, but the transform was passed as an "
+            "object: leave views.size, second_options and other_options empty, or name the "
+            "transform in the config"
+        )
+    transform = config.transform.to_dict()
+    made = {name: build_transform(transform | change) for name, change in changes.items() if change}
+    return {"num_views": views.number, **made}
 
 
 def _norm_of_chunk(config: ml_collections.ConfigDict) -> Mapping[str, Any]:

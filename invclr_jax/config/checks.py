@@ -16,6 +16,7 @@ from invclr_jax.models.norm import SCOPES
 from invclr_jax.models.resnet import STEMS
 from invclr_jax.objectives.estimators import ESTIMATORS, PAIRS, Finite
 from invclr_jax.training.optimizer import MASKS, OPTIMIZERS, RULES
+from invclr_jax.training.schedules import SCHEDULES
 from invclr_jax.training.writers import TRACKERS
 from invclr_jax.transforms.build import TRANSFORMS
 
@@ -38,7 +39,7 @@ _CHOICES: dict[str, Sequence[str]] = {
 _CHOICES_OR_PATHS: dict[str, Sequence[str]] = {
     "model.name": tuple(ENCODERS),
     "optimizer.name": tuple(OPTIMIZERS),
-    "optimizer.schedule": ("step", "epoch"),
+    "optimizer.schedule": SCHEDULES,
     "transform.name": tuple(TRANSFORMS),
     "head.name": (),
 }
@@ -61,7 +62,7 @@ _LIMITS = {
     ),
     "a whole number of at least 2": (
         lambda v: 2 <= v < 2**31,
-        ("batch_size", "transform.size", "eval.limit"),
+        ("batch_size", "transform.size", "eval.limit", "views.number", "views.size"),
     ),
     "a finite number of at least 0": (
         lambda v: 0 <= v < float("inf"),
@@ -121,6 +122,11 @@ def check(config: ml_collections.ConfigDict, defaults: Mapping[str, Any]) -> Non
     if method.losses:
         check_choice("contrastive.loss", config.contrastive.loss, method.losses)
     method.check(config)
+    if method.most_views and config.views.number > method.most_views:
+        raise ValueError(
+            f"config.views.number is {config.views.number}: {config.method} uses "
+            f"{method.most_views} views"
+        )
     _check_penalty(config)
     _check_chunks(config)
     if config.num_steps is None and config.num_epochs is None:

@@ -39,11 +39,12 @@ def default_config() -> ml_collections.ConfigDict:
         stem="auto",
         conv="auto",
         dtype="float32",
-        remat=False,  # recompute blocks in the backward pass: less memory, more time
-        projection_dim=128,
-        options={},
+        remat=False,  # recompute blocks in the backward pass: less memory on GPUs and TPUs
+        projection_dim=later(int),  # None: the method's, 128 for SimCLR
+        options={},  # further fields of the encoder, such as pool="token" of vit_tiny
     )
-    config.head = dict(name=later(str), options={})  # None: the method's; or an import path
+    # None: the method's with options, such as hidden=(512,); or an import path
+    config.head = dict(name=later(str), options={})
     config.contrastive = dict(loss=later(str), temperature=later(float))
     config.penalty = dict(
         weight=0.1,  # lambda; 0 is plain contrastive learning
@@ -54,20 +55,18 @@ def default_config() -> ml_collections.ConfigDict:
         every=1,  # apply it each n-th step with n times the weight
         ramp_epochs=0.0,  # lambda grows from 0 over so many epochs
         pair="alpha",  # of finite: "alpha" keeps beta; "views" takes the second view as it is
-        ridge=later(
-            float
-        ),  # of the feature canonical; None: what suits the batch, see stable_ridge
+        ridge=later(float),  # of the feature canonical; None: stable_ridge, for the batch
     )
     config.optimizer = dict(
-        name="lars",  # or "sgd", or an import path such as "optax:adamw", with options
+        name="lars",  # or "sgd", "adamw", "muon", or an import path, with options
         base_learning_rate=3.0,
         ramp_epochs=10.0,
-        schedule=later(str),  # changes every "step" or "epoch"; or an import path, with options
+        schedule=later(str),  # the paper's, by "step" or "epoch"; "warmup_cosine"; or a path
         schedule_options={},
         momentum=0.9,
         weight_decay=later(float),
         trust_coefficient=0.001,
-        rule=later(str),  # "optax" or "torchlars"
+        rule=later(str),  # of LARS: "optax", "torchlars" or "clipped"
         mask="none",  # or "batch_norm_and_bias": those are neither adapted nor decayed
         options={},
     )
@@ -88,8 +87,9 @@ def default_config() -> ml_collections.ConfigDict:
         options={},
     )
     config.transform = dict(
-        name=later(str),  # None: the data's; "image", "spirograph", a preset such as "simclr", or
-        # an import path, with options
+        # None: the data's; "image", "spirograph", a preset such as "byol_first", which has a
+        # strength and probabilities of its own; or an import path. All take options.
+        name=later(str),
         penalised=("colour",),  # what alpha is made of: also "crop", "affine"
         strength=0.5,
         variant=later(str),  # of the colour jitter: "paper" or "authors"
@@ -101,6 +101,12 @@ def default_config() -> ml_collections.ConfigDict:
         mean=later(tuple),  # channel statistics; None: the data's
         std=later(tuple),
         options={},
+    )
+    config.views = dict(
+        number=later(int),  # views of an image in a step; None: the method's, mostly 2
+        size=later(int),  # picture size of the third view and further; None: transform.size
+        second_options={},  # keys of config.transform in which the second view differs
+        other_options={},  # likewise the third and further
     )
     config.online_probe = dict(enabled=False, learning_rate=0.1)
     config.checkpoint = dict(every_steps=1000, keep=3)

@@ -20,6 +20,13 @@ RESUMABLE = (
 """Keys (and their children) that may change when a run is resumed: they leave training as it is."""
 
 
+MATTERS_IF = {
+    "penalty.ridge": ("penalty.feature", "canonical"),
+    "penalty.pair": ("penalty.estimator", "finite"),
+}
+"""Keys that change nothing unless another key has a certain value."""
+
+
 def flatten(config: Any, prefix: str = "") -> dict[str, Any]:
     """`{"model.width": 64, ...}`; `options` of one's own classes stay dictionaries."""
     flat: dict[str, Any] = {}
@@ -97,8 +104,13 @@ def differences(one: ml_collections.ConfigDict, other: ml_collections.ConfigDict
     return [
         f"{key}: {a.get(key)!r} there, {b.get(key)!r} here"
         for key in sorted(a.keys() | b.keys())
-        if a.get(key) != b.get(key) and not _may_change(key)
+        if a.get(key) != b.get(key) and not _may_change(key) and _matters(key, a, b)
     ]
+
+
+def _matters(key: str, *flat: Mapping[str, Any]) -> bool:
+    other, value = MATTERS_IF.get(key, (None, None))
+    return other is None or any(values.get(other) == value for values in flat)
 
 
 def _may_change(key: str) -> bool:

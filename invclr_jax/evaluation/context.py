@@ -165,7 +165,7 @@ class Context:
         images = sample(self.test, self.settings.num_images, seed=self.settings.seed).images
         number = self.settings.num_alphas
         conditional = functools.partial(features.conditional_features, num_alphas=number)
-        return self._pass(f"{number} alphas", images, self.key(CONDITIONAL), conditional)
+        return self.pass_over(f"{number} alphas", images, self.key(CONDITIONAL), conditional)
 
     # What the data and the transform are like ------------------------------------------------
 
@@ -197,13 +197,22 @@ class Context:
         keys = (None, None) if purpose is None else jax.random.split(self.key(purpose))
         parts = (("training", self.train, keys[0]), ("test", self.test, keys[1]))
         train, test = (
-            self._pass(f"{title}, {part} rows", split.images, key, compute)
+            self.pass_over(f"{title}, {part} rows", split.images, key, compute)
             for part, split, key in parts
         )
         return train, test
 
-    def _pass(self, title: str, x: np.ndarray, key: PRNGKeyArray | None, compute: Callable) -> Any:
-        """One pass over inputs, as arrays on the host."""
+    def pass_over(
+        self, title: str, x: np.ndarray, key: PRNGKeyArray | None, compute: Callable
+    ) -> Any:
+        """One pass over inputs with a progress bar; results are arrays on the host.
+
+        Args:
+          title: of the bar.
+          x: inputs, `[n, ...]`.
+          key: of the transformations, None where there are none.
+          compute: a function of `features.py`, all but its first four arguments bound.
+        """
         given = (x,) if key is None else (x, key)
         size = self.settings.batch_size
         progress: Progress | None

@@ -56,23 +56,22 @@ def corruption(context: Context, source: Source | None = None) -> Metrics:
 
 def _fitted(context: Context) -> dict[str, tuple[Probe, Encode]]:
     """Probes of clean training rows, and how pictures become their features, by name."""
-    size = context.settings.batch_size
-    encoder, transform = context.encoder.encode_inputs, context.transform
     kinds: dict[str, tuple[Probe, Encode]] = {}
 
     def plain(images):
-        return features.plain_features(encoder, transform, images, batch_size=size)
+        return context.pass_over("corrupted rows", images, None, features.plain_features)
 
     if not context.always_transformed:
         kinds["untransformed"] = fit_probe(context, context.plain[0]), plain
     nums = context.settings.num_samples
     m = max((num for num in nums if num <= MOST_SAMPLES), default=min(nums))
     key = jax.random.fold_in(context.key(CORRUPTION), 0)
+    average = functools.partial(features.average_features, num_samples=m)
 
     def averaged(images):
-        return features.average_features(encoder, transform, images, key, m, batch_size=size)
+        return context.pass_over(f"corrupted rows, average of {m}", images, key, average)
 
-    train, _ = context.averaged(transform, (m,), AVERAGE)[m]
+    train, _ = context.averaged(context.transform, (m,), AVERAGE)[m]
     kinds[f"M={m}"] = fit_probe(context, train), averaged
     return kinds
 

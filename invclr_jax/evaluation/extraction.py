@@ -1,6 +1,8 @@
 """Features of a user's own arrays or pictures, behind the extract command."""
 
 import pathlib
+import zipfile
+from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable
 
 import jax
@@ -10,6 +12,7 @@ from invclr_jax.data.arrays import read_npz
 from invclr_jax.data.folder import load_folder
 from invclr_jax.evaluation.features import in_batches
 from invclr_jax.evaluation.progress import Progress, bar
+from invclr_jax.files import replacing
 
 
 @runtime_checkable
@@ -70,6 +73,14 @@ def read_inputs(path: pathlib.Path, size: int) -> dict[str, np.ndarray]:
             if split.labels is not None:
                 arrays[f"{name}_labels"] = split.labels
     return arrays
+
+
+def write_npz(path: pathlib.Path, arrays: Mapping[str, np.ndarray]) -> None:
+    """Writes an `.npz` file as a whole; unlike `np.savez` it takes any names, `file` among them."""
+    with replacing(path) as file, zipfile.ZipFile(file, "w") as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                np.lib.format.write_array(entry, np.asanyarray(array), allow_pickle=False)
 
 
 def check_input(name: str, x: np.ndarray, *, factors: bool) -> None:

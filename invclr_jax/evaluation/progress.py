@@ -11,7 +11,7 @@ Progress = Callable[[int], Any]
 
 @contextlib.contextmanager
 def bar(title: str, num_rows: int, *, shown: bool = True) -> Iterator[Progress | None]:
-    """A bar with the time that is left, on a terminal; None elsewhere.
+    """A bar with the time that is left, on a terminal while it lasts; None elsewhere.
 
     Args:
       title: what is computed.
@@ -23,5 +23,6 @@ def bar(title: str, num_rows: int, *, shown: bool = True) -> Iterator[Progress |
         return
     import tqdm
 
-    with tqdm.tqdm(total=num_rows, desc=title, unit="row", dynamic_ncols=True) as rows:
+    options = {"unit": "row", "dynamic_ncols": True, "leave": False}
+    with tqdm.tqdm(total=num_rows, desc=title, **options) as rows:
         yield rows.update

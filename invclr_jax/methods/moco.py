@@ -11,11 +11,13 @@ from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Float, Int
 
 from invclr_jax import parallel
+from invclr_jax.methods import collapse
 from invclr_jax.methods.base import Method, Outcome
 from invclr_jax.methods.chunks import map_chunks
+from invclr_jax.methods.momentum import momentum_update
 from invclr_jax.models.heads import MoCoHead
 from invclr_jax.objectives import contrastive
 from invclr_jax.objectives.features import unit_rows
@@ -41,8 +43,9 @@ class MoCo(Method):
 
     losses: ClassVar = ("moco",)
     passes: ClassVar = 4  # keys have no backward pass
+    most_views: ClassVar = 2
     options: ClassVar = {"queue_size": 2048, "momentum": 0.99, "shuffle": None}
-    defaults: ClassVar = {
+    defaults: ClassVar = Method.defaults | {
         "contrastive.loss": ("moco", "moco"),
         "contrastive.temperature": (0.2, 0.5),
         "optimizer.weight_decay": (1e-4, 1e-6),
@@ -115,6 +118,7 @@ class MoCo(Method):
         total, terms = self.add_penalty("contrastive", contrast, penalty, step, penalised)
         bound = contrastive.mutual_information_bound(contrast, 1 + len(queue))
         terms["mutual_information_bound"] = bound
+        terms |= collapse.measures(queries, local_keys, self.axis)
         queue, pointer = enqueue(queue, state["pointer"], keys)
         state = {
             "params": key_params,
@@ -140,20 +144,13 @@ class MoCo(Method):
 
         def encode(rows):
             x, transformation = rows
-            z, encoder = self.view(params, statistics, x, transformation, noise_key)
+            z, encoder = self.view(params, statistics, x, transformation, noise_key, self.second)
             keys, head = self.project(params, statistics, z, noise_key)
             return unit_rows(keys), {"encoder": encoder, "head": head}
 
         keys, statistics = map_chunks(encode, (x, transformation), self.chunks)
         keys = parallel.gather_rows(keys, self.axis)[jnp.argsort(order)]
         return jax.lax.stop_gradient(keys), statistics
-
-
-def momentum_update(key_params: PyTree, params: PyTree, momentum: float) -> PyTree:
-    """key ← m·key + (1-m)·query."""
-    return jax.tree.map(
-        lambda key, query: momentum * key + (1 - momentum) * query, key_params, params
-    )
 
 
 def enqueue(

@@ -1,19 +1,35 @@
 """Builds encoders and heads from plain options."""
 
+import dataclasses
+
 import flax.linen as nn
 
 from invclr_jax import importing, parallel
 from invclr_jax.models import dtypes, network
 from invclr_jax.models.norm import norm_groups
-from invclr_jax.models.resnet import ResNet10, ResNet18, ResNet34, ResNet50, check_stem
+from invclr_jax.models.resnet import (
+    SMALLEST_STANDARD,
+    ResNet10,
+    ResNet18,
+    ResNet34,
+    ResNet50,
+    check_stem,
+)
+from invclr_jax.models.resnet9 import ResNet9
+from invclr_jax.models.vit import ViTSmall, ViTTiny
 
 ENCODERS: dict[str, type[nn.Module]] = {
+    "resnet9": ResNet9,
     "resnet10": ResNet10,
     "resnet18": ResNet18,
     "resnet34": ResNet34,
     "resnet50": ResNet50,
+    "vit_tiny": ViTTiny,
+    "vit_small": ViTSmall,
 }
 HOME = "invclr_jax.models"
+_PLACE = {"parent", "name", "axis", "groups", "unbiased"}
+"""Fields that are not a user's to choose."""
 
 
 def build_encoder(
@@ -22,8 +38,8 @@ def build_encoder(
     """The encoder that a config describes; nonsense is refused before anything is compiled.
 
     Args:
-      model: `name`, one of `ENCODERS` with `width`, `stem`, `conv`, `dtype` and `remat`, or the
-        import path of a module of one's own with `options`.
+      model: `name`, one of `ENCODERS` with those of `width`, `stem`, `conv`, `dtype` and `remat`
+        that it has, or the import path of a module of one's own; `options`, its other fields.
       image_size: shorter side of the images in pixels.
       trust: packages that an import path may be in; None for any.
 
@@ -38,13 +54,26 @@ def build_encoder(
             f"no encoder {name!r}: use one of {', '.join(ENCODERS)}, or the import path of your "
             "own, package.module:Name"
         )
-    return ENCODERS[name](
-        width=model["width"],
-        stem=check_stem(model.get("stem", "auto"), image_size),
-        conv=model.get("conv", "auto"),
-        dtype=dtypes.parse(model.get("dtype", "float32")),
-        remat=model.get("remat", False),
-    )
+    kind = ENCODERS[name]
+    known = {field.name for field in dataclasses.fields(kind)} - _PLACE
+    values = {
+        "width": model["width"],
+        "conv": model.get("conv", "auto"),
+        "dtype": dtypes.parse(model.get("dtype", "float32")),
+        "remat": model.get("remat", False),
+        "patch": 4 if image_size < SMALLEST_STANDARD else 16,
+    }
+    if "stem" in known:
+        values["stem"] = check_stem(model.get("stem", "auto"), image_size)
+    if values["remat"] and "remat" not in known:
+        raise ValueError(f"the encoder {name} cannot recompute its blocks: use remat=False")
+    options = dict(model.get("options", {}))
+    if unknown := options.keys() - known:
+        raise ValueError(
+            f"the encoder {name} has no option {', '.join(sorted(unknown))}: it has "
+            f"{', '.join(sorted(known))}"
+        )
+    return kind(**{key: value for key, value in values.items() if key in known} | options)
 
 
 def build_module(

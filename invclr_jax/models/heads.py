@@ -3,6 +3,7 @@
 Under bfloat16 arithmetic the last layer is in float32: a projection is not rounded before the loss.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import flax.linen as nn
@@ -20,29 +21,41 @@ torch_uniform = nn.initializers.variance_scaling(1 / 3, "fan_in", "uniform")
 
 
 class ProjectionHead(nn.Module):
-    """The authors' head: dense, batch norm, ReLU, dense, batch norm without affine; no biases.
+    """Dense layers without bias, batch norm and ReLU between them; the authors' by default.
 
-    Apply it to the two views apart, as they do: their batch statistics are not mixed.
+    Theirs is dense, batch norm, ReLU, dense, batch norm without affine. Apply it to the views
+    apart, as they do: their batch statistics are not mixed.
 
     Attributes:
-      output_dim: length of a projection; the hidden layer is as wide as the representation.
+      output_dim: length of a projection; None for that of the input, as of a predictor.
       dtype, axis, groups, unbiased: as of `invclr_jax.models.resnet.ResNet`.
+      hidden: width of each hidden layer; None for one as wide as the input.
+      normalised: whether batch norm without affine comes last.
+      bias: whether the last dense layer has a bias.
     """
 
-    output_dim: int = 128
+    output_dim: int | None = 128
     dtype: Any = None
     axis: parallel.Axis = None
     groups: int = 1
     unbiased: bool = False
+    hidden: Sequence[int] | None = None
+    normalised: bool = True
+    bias: bool = False
 
     @nn.compact
     def __call__(self, z: Representations, train: bool = False) -> Float[Array, "n p"]:
         """Projects representations; `train` uses and updates batch statistics."""
-        spread = (self.axis, self.groups, self.unbiased)
-        hidden = _dense(z.shape[-1], self.dtype, False, "dense1")(z)
-        hidden = nn.relu(BatchNorm(*spread, dtype=self.dtype, name="bn1")(hidden, train))
-        output = _dense(self.output_dim, at_least_float32(self.dtype), False, "dense2")(hidden)
-        return BatchNorm(*spread, affine=False, name="bn2")(output, train)
+        spread, dim = (self.axis, self.groups, self.unbiased), z.shape[-1]
+        widths = (dim,) if self.hidden is None else self.hidden
+        for i, width in enumerate(widths, start=1):
+            z = _dense(width, self.dtype, False, f"dense{i}")(z)
+            z = nn.relu(BatchNorm(*spread, dtype=self.dtype, name=f"bn{i}")(z, train))
+        last, dtype = len(widths) + 1, at_least_float32(self.dtype)
+        output = _dense(self.output_dim or dim, dtype, self.bias, f"dense{last}")(z)
+        if not self.normalised:
+            return output
+        return BatchNorm(*spread, affine=False, name=f"bn{last}")(output, train)
 
 
 class MoCoHead(nn.Module):

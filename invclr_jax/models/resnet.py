@@ -43,7 +43,7 @@ def check_stem(stem: str, size: int) -> str:
 _SHARED = ("conv", "dtype", "axis", "groups", "unbiased")
 
 
-class _Layers(nn.Module, kw_only=True):
+class Layers(nn.Module, kw_only=True):
     """What all parts of an encoder share: how to convolve and how to normalise."""
 
     conv: str = "auto"
@@ -62,7 +62,7 @@ class _Layers(nn.Module, kw_only=True):
         return {name: getattr(self, name) for name in _SHARED}
 
 
-class _Block(_Layers):
+class _Block(Layers):
     """A residual block: `relu(residual(x) + shortcut(x))`.
 
     Attributes:
@@ -112,7 +112,7 @@ class Bottleneck(_Block):
         return self._norm("bn3")(x, train)
 
 
-class ResNet(_Layers):
+class ResNet(Layers):
     """A residual network up to global average pooling, without a classifier.
 
     Parameters are named `stem_conv`, `stem_bn`, and `layer1_block0` … `layer4_block2`, each with

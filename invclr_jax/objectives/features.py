@@ -24,7 +24,7 @@ def unit_rows(rows: Float[Array | np.ndarray, "*n d"]) -> Float[Array, "*n d"]:
     Returns:
       Rows of length 1, `[..., d]`.
     """
-    rows = _at_least_float32(rows)
+    rows = promoted(rows)
     return _divide(rows, jnp.sum(rows**2, axis=-1, keepdims=True))
 
 
@@ -48,7 +48,7 @@ def apply_feature(
     Returns:
       h, `[k, d]`. Where the divisor is zero, h and its derivative are zero.
     """
-    z = _at_least_float32(z)
+    z = promoted(z)
     if feature == "unit":
         return unit_rows(z)
     centred = z - mean_over_devices(jnp.mean(z, axis=0, keepdims=True), axis)
@@ -69,6 +69,7 @@ def _divide(rows: Array, squared_length: Array) -> Array:
     return jnp.where(vanishes, 0.0, rows / length)
 
 
-def _at_least_float32(rows: Array | np.ndarray) -> Array:
+def promoted(rows: Array | np.ndarray) -> Array:
+    """The same numbers in float32 at least."""
     rows = jnp.asarray(rows)
     return rows.astype(jnp.promote_types(rows.dtype, jnp.float32))

@@ -12,7 +12,8 @@ from jaxtyping import Array, Float
 from invclr_jax.objectives.canonical import canonical_penalty, stable_ridge
 from invclr_jax.objectives.contrastive import info_nce
 from invclr_jax.objectives.features import apply_feature
-from invclr_jax.parallel import Axis, axis_size, gather_rows
+from invclr_jax.objectives.redundancy import vicreg
+from invclr_jax.parallel import Axis, axis_size
 
 PairLoss = Literal["canonical", "infonce", "varcov", "vicreg"]
 PAIR_LOSSES: tuple[str, ...] = get_args(PairLoss)
@@ -68,17 +69,4 @@ def pair_loss(
         return canonical_penalty(z, z_prime, ridge=ridge, axis=axis)
     if name == "infonce":
         return info_nce(z, z_prime, temperature, axis=axis)
-    z, z_prime = gather_rows(z, axis), gather_rows(z_prime, axis)
-    spread = _variance_and_covariance(z) + _variance_and_covariance(z_prime)
-    return spread if name == "varcov" else spread + jnp.mean((z - z_prime) ** 2)
-
-
-def _variance_and_covariance(z: Array) -> Array:
-    """Half of VICReg's variance term and its covariance term over 25, of one view."""
-    n, dim = z.shape
-    centred = z - z.mean(0, keepdims=True)
-    covariance = jnp.matmul(centred.T, centred, precision="highest") / (n - 1)
-    variance = jnp.diagonal(covariance)
-    hinge = jnp.mean(jnp.maximum(1 - jnp.sqrt(variance + 1e-4), 0))
-    off_diagonal = jnp.sum(covariance**2) - jnp.sum(variance**2)
-    return hinge / 2 + off_diagonal / dim / 25
+    return vicreg(z, z_prime, float(name == "vicreg"), 1.0, 1 / 25, axis=axis)

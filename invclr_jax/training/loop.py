@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import logging
 import math
 import pathlib
 import time
@@ -13,6 +14,7 @@ import numpy as np
 
 from invclr_jax import data, parallel
 from invclr_jax.checkpoint import Checkpoints, Encoder
+from invclr_jax.methods import collapse
 from invclr_jax.training import writers as writing
 from invclr_jax.training.interruption import stop_requests
 from invclr_jax.training.restore import encoder_of, parts, restore_or_create
@@ -118,6 +120,7 @@ class _Run:
         self.log = writing.Writers(writers)
         self.logged = (time.perf_counter(), self.step)
         self.pending: list[tuple[int, dict]] = []
+        self.collapsed = False
 
     def go(self) -> Result:
         """Steps until the end or a signal."""
@@ -174,6 +177,7 @@ class _Run:
         names = {name: None for _, metrics in values for name in metrics}  # in their order
         seen = {name: [metrics[name] for _, metrics in values if name in metrics] for name in names}
         means = {name: float(np.mean(seen[name])) for name in seen}
+        self._warn_of_collapse(means)
         self.log.write(self.step, {"epoch": self.step / self.per_epoch, **means, **self._speed()})
 
     def _speed(self) -> dict[str, float]:
@@ -192,6 +196,13 @@ class _Run:
                     "config.optimizer.base_learning_rate or config.penalty.weight, or set "
                     "config.penalty.clip"
                 )
+
+    def _warn_of_collapse(self, means: Mapping[str, float]) -> None:
+        """Says so each time that projections collapse, not while they stay so."""
+        sentence = collapse.warning(means)
+        if sentence and not self.collapsed:
+            logging.getLogger(__name__).warning("step %d: %s", self.step, sentence)
+        self.collapsed = sentence is not None
 
     def _save(self, state) -> None:
         if self.step == self.saved:

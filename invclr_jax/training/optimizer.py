@@ -1,67 +1,23 @@
-"""LARS by either rule, SGD, and the learning-rate schedule."""
+"""Optimisers by name: LARS by three rules, SGD, AdamW and Muon."""
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float, PyTree
+import optax.contrib
+from jaxtyping import PyTree
 
 from invclr_jax import importing
+from invclr_jax.training.schedules import learning_rate as learning_rate
 from invclr_jax.training.stacking import by_shape
 
 HOME = "invclr_jax.training"
 
-RULES = ("optax", "torchlars")
+RULES = ("optax", "torchlars", "clipped")
 MASKS = ("none", "batch_norm_and_bias")
-
-
-def learning_rate(
-    base: float, total_epochs: float, ramp_epochs: float = 10
-) -> Callable[[float | Array], Float[Array, ""]]:
-    """Cosine annealing under a linear ramp: min(base·(1+cos(π e/T))/2, base·(1+e)/ramp).
-
-    Args:
-      base: the largest learning rate.
-      total_epochs: T, where the learning rate reaches zero.
-      ramp_epochs: epochs until the ramp allows `base`; 0 for no ramp.
-
-    Returns:
-      Function from the epoch (a float: 2.5 is the middle of the third) to the learning rate.
-    """
-    if not (base > 0 and total_epochs > 0 and ramp_epochs >= 0):
-        raise ValueError(
-            "learning_rate needs base > 0, total_epochs > 0 and ramp_epochs >= 0, got "
-            f"base={base}, total_epochs={total_epochs}, ramp_epochs={ramp_epochs}"
-        )
-
-    def schedule(epoch):
-        cosine = base * (1 + jnp.cos(jnp.pi * jnp.minimum(epoch / total_epochs, 1.0))) / 2
-        return jnp.minimum(cosine, base * (1 + epoch) / ramp_epochs) if ramp_epochs else cosine
-
-    return schedule
-
-
-def step_schedule(
-    by_epoch: Callable, steps_per_epoch: int, granularity: str = "step"
-) -> optax.Schedule:
-    """Turns a schedule over epochs into one over steps.
-
-    Args:
-      by_epoch: function of the epoch.
-      steps_per_epoch: steps in an epoch.
-      granularity: `step` for a smooth schedule, `epoch` to change it once an epoch, as the
-        authors do.
-    """
-    if granularity not in ("step", "epoch"):
-        raise ValueError(f"schedule changes every 'step' or 'epoch', got {granularity!r}")
-
-    def schedule(step):
-        epoch = step / steps_per_epoch
-        return by_epoch(jnp.floor(epoch) if granularity == "epoch" else epoch)
-
-    return schedule
 
 
 def lars(
@@ -81,7 +37,9 @@ def lars(
       weight_decay: coefficient of the parameters added to the gradient.
       trust_coefficient: the step's length relative to the parameter's norm.
       rule: `optax` puts the learning rate inside the momentum buffer; `torchlars` multiplies by it
-        afterwards and takes |p|/(|g|+wd·|p|+1e-8) instead of |p|/|g+wd·p|.
+        afterwards and takes |p|/(|g|+wd·|p|+1e-8) instead of |p|/|g+wd·p|. `clipped` is the
+        latter with learning rate times ratio no larger than the learning rate, as solo-learn's
+        `clip_lr`; it goes with a trust coefficient of 0.02.
       mask: which parameters are adapted and decayed, as in `optax.masked`; the others get plain
         momentum SGD. The paper masks nothing.
     """
@@ -96,22 +54,40 @@ def lars(
             trust_ratio_mask=mask,
             momentum=momentum,
         )
+    limit = learning_rate if rule == "clipped" else None
     return optax.chain(
-        optax.masked(_torchlars_ratio(weight_decay, trust_coefficient), mask),
+        optax.masked(_torchlars_ratio(weight_decay, trust_coefficient, limit), mask),
         optax.trace(momentum),
         optax.scale_by_learning_rate(learning_rate),
     )
 
 
-def _torchlars_ratio(weight_decay, trust_coefficient, eps=1e-8) -> optax.GradientTransformation:
-    """Scales g + wd·p by t·|p|/(|g|+wd·|p|+eps), or by 1 where |p| or |g| is zero."""
+def _torchlars_ratio(
+    weight_decay, trust_coefficient, limit: optax.ScalarOrSchedule | None = None, eps=1e-8
+) -> optax.GradientTransformation:
+    """Scales g + wd·p by r = t·|p|/(|g|+wd·|p|+eps), or by 1 where |p| or |g| is zero.
 
-    def scale(g, p):
+    With a limit, the learning rate, r becomes min(r/limit, 1).
+    """
+
+    def scale(g, p, limit):
         p_norm, g_norm = jnp.linalg.norm(p.ravel()), jnp.linalg.norm(g.ravel())
         ratio = trust_coefficient * p_norm / (g_norm + weight_decay * p_norm + eps)
+        if limit is not None:  # which ends at zero
+            ratio = jnp.where(ratio < limit, ratio / jnp.maximum(limit, eps), 1.0)
         return jnp.where((p_norm > 0) & (g_norm > 0), ratio, 1.0) * (g + weight_decay * p)
 
-    return optax.stateless(lambda updates, params: jax.tree.map(scale, updates, params))
+    def update(updates, state, params=None):
+        now = limit(state.count) if callable(limit) else limit
+        scaled = jax.tree.map(lambda g, p: scale(g, p, now), updates, params)
+        return scaled, optax.ScaleByScheduleState(optax.safe_increment(state.count))
+
+    if limit is None:
+        return optax.stateless(
+            lambda updates, params: jax.tree.map(lambda g, p: scale(g, p, None), updates, params)
+        )
+    init = lambda params: optax.ScaleByScheduleState(jnp.zeros((), jnp.int32))  # noqa: E731
+    return optax.GradientTransformation(init, update)
 
 
 def sgd(
@@ -127,6 +103,54 @@ def sgd(
     )
 
 
+def adamw(
+    learning_rate: optax.ScalarOrSchedule,
+    *,
+    weight_decay: float = 1e-4,
+    mask: PyTree | Callable | bool = True,
+    **options: Any,
+) -> optax.GradientTransformation:
+    """Adam with decoupled weight decay (arXiv 1711.05101); options of `optax.adamw`."""
+    return optax.adamw(learning_rate, weight_decay=weight_decay, mask=mask, **options)
+
+
+def muon(
+    learning_rate: optax.ScalarOrSchedule,
+    *,
+    weight_decay: float = 0.0,
+    mask: PyTree | Callable | bool = True,
+    **options: Any,
+) -> optax.GradientTransformation:
+    """Muon (Jordan, 2024): kernels move by orthogonal matrices, all other parameters by Adam.
+
+    The kernel `[k, k, c, f]` of a convolution is a matrix from its k·k·c inputs to its f outputs.
+
+    Args:
+      learning_rate: number, or schedule over steps.
+      weight_decay: of kernels.
+      mask: which parameters are decayed.
+      **options: of `optax.contrib.muon`.
+    """
+
+    def matrices(params):
+        return jax.tree.map(
+            lambda p: (
+                optax.contrib.MuonDimensionNumbers(tuple(range(p.ndim - 1)), p.ndim - 1)
+                if p.ndim > 1
+                else None
+            ),
+            params,
+        )
+
+    return optax.contrib.muon(
+        learning_rate,
+        weight_decay=weight_decay,
+        weight_decay_mask=None if mask is True else mask,
+        muon_weight_dimension_numbers=matrices,
+        **options,
+    )
+
+
 def decayed(mask: str) -> Callable[[PyTree], PyTree] | bool:
     """Which parameters are adapted and decayed, by name of the mask.
 
@@ -139,32 +163,14 @@ def decayed(mask: str) -> Callable[[PyTree], PyTree] | bool:
     return True if mask == "none" else lambda params: jax.tree.map(lambda p: p.ndim > 1, params)
 
 
-OPTIMIZERS = {"lars": lars, "sgd": sgd}
-
-
-def make_schedule(options: Any, *, steps_per_epoch: int, total_steps: int) -> optax.Schedule:
-    """The learning rate by step that `config.optimizer` describes.
-
-    Args:
-      options: `schedule`, which is `step` or `epoch` for the paper's cosine under a ramp
-        (`base_learning_rate`, `ramp_epochs`), or the import path of a function that returns an
-        optax schedule, called with `schedule_options`.
-      steps_per_epoch: steps in an epoch.
-      total_steps: of the whole run.
-    """
-    if importing.is_path(options.schedule):
-        return importing.build(options.schedule, options.schedule_options.to_dict(), home=HOME)
-    by_epoch = learning_rate(
-        options.base_learning_rate, total_steps / steps_per_epoch, options.ramp_epochs
-    )
-    return step_schedule(by_epoch, steps_per_epoch, options.schedule)
+OPTIMIZERS = {"lars": lars, "sgd": sgd, "adamw": adamw, "muon": muon}
 
 
 def make_optimizer(options: Any, schedule: optax.Schedule) -> optax.GradientTransformation:
     """The optimiser that `config.optimizer` describes.
 
     Args:
-      options: `name`, which is `lars` or `sgd`, or the import path of a function such as
+      options: `name`, one of `OPTIMIZERS`, or the import path of a function such as
         `optax:adamw`, called with the schedule as `learning_rate` and with `options`.
       schedule: the learning rate by step.
     """
@@ -174,11 +180,13 @@ def make_optimizer(options: Any, schedule: optax.Schedule) -> optax.GradientTran
         if not isinstance(tx, optax.GradientTransformation):
             raise ValueError(f"{options.name} gives a {type(tx).__name__}, no optax transformation")
         return tx
-    common = {
-        "momentum": options.momentum,
-        "weight_decay": options.weight_decay,
-        "mask": decayed(options.mask),
-    }
-    if options.name == "lars":
-        common |= {"trust_coefficient": options.trust_coefficient, "rule": options.rule}
-    return by_shape(OPTIMIZERS[options.name](schedule, **common))
+    make = OPTIMIZERS[options.name]
+    arguments = {"weight_decay": options.weight_decay, "mask": decayed(options.mask)}
+    for key in ("momentum", "trust_coefficient", "rule"):
+        if key in inspect.signature(make).parameters:
+            arguments[key] = options[key]
+    try:
+        tx = make(schedule, **arguments, **options.options.to_dict())
+    except TypeError as error:
+        raise ValueError(f"config.optimizer.options do not fit {options.name}: {error}") from None
+    return tx if options.name == "muon" else by_shape(tx)  # Muon knows matrices, not stacks

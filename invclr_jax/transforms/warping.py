@@ -74,25 +74,35 @@ def interpolate(
       rows: position of each sample, 0 at the centre of the first row of pixels.
       columns: likewise.
     """
-    n, height, width, channels = images.shape
-    top, down = _cell(rows, height)
-    left, right = _cell(columns, width)
-    corner = (top * width + left).reshape(n, -1)
-    below, beside = width * (height > 1), 1 * (width > 1)
-    # Plane by plane: gathers along one axis, and arithmetic without a channel axis, are fastest.
-    planes = []
-    for channel in range(channels):
-        plane = images[..., channel].reshape(n, -1)
-        corners = [
-            jnp.take_along_axis(plane, corner + step, axis=1, mode="promise_in_bounds")
-            for step in (0, beside, below, below + beside)
-        ]
-        # XLA would gather once more for every derivative.
-        corners = lax.optimization_barrier(corners)
-        a, b, c, d = (values.reshape(rows.shape) for values in corners)
-        above, beneath = (1 - right) * a + right * b, (1 - right) * c + right * d
-        planes.append((1 - down) * above + down * beneath)
-    return jnp.stack(planes, axis=-1)
+    top, down = _cell(rows, images.shape[1])
+    left, right = _cell(columns, images.shape[2])
+    if 1 in images.shape[1:3]:  # there is no next pixel: let it be the same
+        twice = [(0, 0), *((0, int(side == 1)) for side in images.shape[1:3]), (0, 0)]
+        images = jnp.pad(images, twice, mode="edge")
+    # XLA would gather once more for every derivative.
+    above, below = lax.optimization_barrier(
+        (_pairs(images, top, left), _pairs(images, top + 1, left))
+    )
+    down, right = down[..., None], right[..., None]
+    above, below = (
+        (1 - right) * pair[..., 0, :] + right * pair[..., 1, :] for pair in (above, below)
+    )
+    return (1 - down) * above + down * below
+
+
+def _pairs(images: Array, rows: Array, columns: Array) -> Float[Array, "n height width 2 c"]:
+    """A pixel and the next one in its row: they lie side by side in memory."""
+    n, _, width, channels = images.shape
+    picture = jnp.broadcast_to(jnp.arange(n)[:, None, None], rows.shape)
+    return lax.gather(
+        images.reshape(n, -1, channels),
+        jnp.stack([picture, rows * width + columns], axis=-1),
+        lax.GatherDimensionNumbers(
+            offset_dims=(3, 4), collapsed_slice_dims=(0,), start_index_map=(0, 1)
+        ),
+        slice_sizes=(1, 2, channels),
+        mode="promise_in_bounds",
+    )
 
 
 def _cell(position: Array, length: int) -> tuple[Array, Array]:

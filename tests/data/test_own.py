@@ -5,8 +5,8 @@ import pytest
 from PIL import Image
 
 from invclr_jax import data
-from invclr_jax.data.__main__ import summary
 from invclr_jax.data.dataset import channel_statistics
+from invclr_jax.show_data import summary
 
 RNG = np.random.default_rng(0)
 

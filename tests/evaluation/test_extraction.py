@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from invclr_jax.checkpoint import load_encoder
-from invclr_jax.evaluation.extraction import check_input, extract, read_inputs
+from invclr_jax.evaluation.extraction import check_input, extract, read_inputs, write_npz
 from tests.tiny_run import make_run, tiny_config, tiny_images
 
 
@@ -61,6 +61,16 @@ def test_images_of_any_number_of_channels_and_factors_are_taken():
 def test_other_arrays_are_refused(array, factors, words):
     with pytest.raises(ValueError, match=words):
         check_input("mine", array, factors=factors)
+
+
+def test_arrays_of_any_name_are_written_and_read_again(tmp_path):
+    arrays = {"file": X, "allow_pickle": np.arange(3), "a b": np.float32([[0.5]])}
+    write_npz(tmp_path / "new" / "out.npz", arrays)
+    again = read_inputs(tmp_path / "new" / "out.npz", 8)
+    assert set(again) == set(arrays)
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(again[name], array)
+        assert again[name].dtype == array.dtype
 
 
 def test_a_missing_input_is_named(tmp_path):

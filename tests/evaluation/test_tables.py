@@ -60,6 +60,20 @@ def test_shifts_of_spirograph_show_the_sum_of_the_factors():
     assert set(cells["h_widen=0.1"]) == {"kept total", "refitted total"}
 
 
+def test_severities_stand_beside_each_other():
+    metrics = {
+        f"corruption/{kind}/{name}/severity={s}/accuracy": 50.0
+        for kind in ("untransformed", "M=10")
+        for name in ("fog", "snow")
+        for s in (1, 5)
+    } | {"corruption/M=10/clean/accuracy": 90.0, "corruption/M=10/relative": 0.5}
+    header, *rows = tables.table(metrics, 100).splitlines()
+    assert header.split() == ["severity=1", "severity=5", "accuracy", "relative"]
+    assert rows[0].split() == ["untransformed/fog", "50.00", "±", "5.00", "50.00", "±", "5.00"]
+    assert rows[-2].split() == ["M=10/clean", "90.00", "±", "3.00"]
+    assert rows[-1].split() == ["M=10", "0.5"]
+
+
 def test_components_of_alpha_and_single_rows():
     alpha = {f"alpha/{how}/{c}": 1.0 for how in ("ridge/mse", "reference") for c in ("mean", "h")}
     assert tables.grid(alpha) == {how: {"mean": 1.0, "h": 1.0} for how in ("ridge", "reference")}

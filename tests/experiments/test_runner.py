@@ -88,6 +88,7 @@ class Evaluated(Exception):
 def test_other_evaluation_settings_evaluate_again_but_do_not_train(tiny, monkeypatch, tmp_path):
     run = runs.Run("cpu", "spirograph", "none")
     known = {"config": run.config(0).to_dict(), "evaluation": runner.evaluation_options(run, 0)}
+    known = json.loads(json.dumps(known))
     path = runner.record_path(tiny.results, run, 0)
     path.parent.mkdir(parents=True)
     path.write_text(json.dumps(known))

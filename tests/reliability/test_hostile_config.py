@@ -147,5 +147,5 @@ def test_an_unknown_key_on_the_command_line_gets_a_sentence(monkeypatch, word, w
     monkeypatch.setattr(cli.app, "parse_flags_with_usage", parse)
     monkeypatch.setattr(cli, "_leave", leave)
     with pytest.raises(SystemExit):
-        cli._parse(["train", "--config=x.py", "--config.penalty.weight=1", word])
+        cli._parse(["train", "--config=x.py", "--config.penalty.weight=1", word], "__main__")
     assert words in said[0]

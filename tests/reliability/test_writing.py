@@ -64,7 +64,7 @@ def test_a_lost_process_and_lack_of_memory_get_a_sentence(monkeypatch):
     monkeypatch.setattr(jax, "process_count", lambda: 2)
     assert "the job lost a process" in cli._sentence(lost)
     full = jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 9 bytes")
-    assert "set config.model.remat, lower config.batch_size" in cli._sentence(full)
+    assert "set config.model.remat (GPUs and TPUs), lower config.batch_size" in cli._sentence(full)
     assert cli._sentence(TypeError("a bug")) is None
 
 

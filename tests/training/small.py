@@ -21,6 +21,11 @@ def small_config(data="spirograph", method="simclr", **overrides):
     config.moco.queue_size, config.optimizer.base_learning_rate = 32, 0.5
     config.optimizer.ramp_epochs = 0.0
     config.transform.size = 8
+    if method not in ("simclr", "moco"):
+        config.head.options.hidden = (8,)
+        config.views.number = 4 if method == "emp" else 2
+        if "predictor_hidden" in config[method]:
+            config[method].predictor_hidden = 8
     if data != "spirograph":
         config.transform.mean, config.transform.std = (0.5, 0.4, 0.3), (0.2, 0.25, 0.3)
     config.update_from_flattened_dict(overrides)

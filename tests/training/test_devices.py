@@ -63,6 +63,23 @@ CASES = {
         "penalty.feature": "canonical",
         "penalty.pair": "views",
     },
+    "byol images, two groups": {
+        "method": "byol",
+        "data": "cifar10",
+        "batch_norm.scope": "groups",
+        "batch_norm.groups": 2,
+    },
+    "simsiam": {"method": "simsiam"},
+    "barlow twins": {"method": "barlow_twins"},
+    "vicreg, three views": {"method": "vicreg", "views.number": 3},
+    "moco v3": {"method": "moco_v3"},
+    "emp images, two groups of devices, smaller views": {
+        "method": "emp",
+        "data": "cifar10",
+        "views.size": 4,
+        "batch_norm.scope": "groups",
+        "batch_norm.groups": 2,
+    },
 }
 
 

@@ -13,7 +13,7 @@ import pytest
 from invclr_jax import checkpoint
 from invclr_jax.training import restore
 from invclr_jax.training.step import create_state
-from tests.training.small import small_config, small_learner
+from tests.training.small import small_config, small_recipe
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -62,7 +62,7 @@ def launch(workdir, count, devices, method):
 def final_state(workdir, method):
     with jax.enable_x64(True):
         config = small_config(method=method, **{"model.dtype": "float64"})
-        template = restore.parts(jax.eval_shape(lambda: create_state(small_learner(config))))
+        template = restore.parts(jax.eval_shape(lambda: create_state(small_recipe(config))))
         return checkpoint.Checkpoints(workdir).restore(6, template)
 
 

@@ -3,6 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from invclr_jax.methods import moco
+from invclr_jax.methods.momentum import momentum_update
 from tests.reference import relative_error
 
 
@@ -12,7 +13,7 @@ def test_momentum_update_matches_golden(golden, precision):
     keys = {name: jnp.asarray(stored[f"key_init_{name}"], precision) for name in names}
     for step in range(len(stored[f"query_{names[0]}"])):
         query = {name: jnp.asarray(stored[f"query_{name}"][step], precision) for name in names}
-        keys = moco.momentum_update(keys, query, float(stored["momentum"]))
+        keys = momentum_update(keys, query, float(stored["momentum"]))
         for name in names:
             error = relative_error(keys[name], stored[f"key_{name}"][step])
             assert error < (1e-14 if precision == np.float64 else 1e-6)

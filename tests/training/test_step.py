@@ -1,5 +1,6 @@
 """How a step is traced, and where its random numbers come from."""
 
+import dataclasses
 import gc
 
 import flax.linen as nn
@@ -10,9 +11,10 @@ import optax
 import pytest
 
 from invclr_jax import parallel
-from invclr_jax.methods.base import Outcome
+from invclr_jax.methods.base import Method, Outcome
 from invclr_jax.training import state as state_module
 from invclr_jax.training import step
+from invclr_jax.transforms.spirograph import SpirographTransform
 from tests.training.small import rows, small_config, small_recipe
 
 
@@ -42,14 +44,11 @@ def test_no_garbage_collection_while_tracing(monkeypatch, enabled):
     assert seen == [False, False]
 
 
-class Noting:
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class Noting(Method):
     """A method that keeps the keys it is given."""
 
-    axis, penalty = None, None
-    encoder = nn.Dense(3)
-
-    def __init__(self):
-        self.keys = []
+    keys: list = dataclasses.field(default_factory=list)
 
     def init(self, key, images):
         self.keys.append(key)
@@ -66,11 +65,11 @@ class Noting:
 
 def test_no_key_serves_two_purposes():
     """Initialisation, the method's state and the steps draw from different keys."""
-    method = Noting()
+    method = Noting(encoder=nn.Dense(3), head=nn.Dense(3), transform=SpirographTransform())
     recipe = state_module.Recipe(method, optax.sgd(0.1), (8, 8, 3))
     state = step._fresh_state(recipe, recipe.key)
     for _ in range(3):
-        state, _ = step.train_step(recipe, False, state, rows(), np.arange(16), recipe.key)
+        state, _ = step.train_step(recipe, False, state, rows(), jnp.arange(16), recipe.key)
     keys = [*method.keys, *jax.random.split(recipe.key, 4), recipe.key]
     numbers = {tuple(np.asarray(jax.random.key_data(key)).tolist()) for key in keys}
     assert len(numbers) == len(keys) == 2 + 3 + 4 + 1

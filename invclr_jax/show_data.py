@@ -1,10 +1,11 @@
-"""Shows what a dataset holds: `python -m invclr_jax.data --name=cifar10 --path=FOLDER`."""
+"""Shows what a data set holds: `invclr data --name=cifar10 --path=FOLDER`."""
 
 import time
 
 import numpy as np
-from absl import app, flags
+from absl import flags
 
+from invclr_jax import cli
 from invclr_jax.data import NAMES, Dataset, Split, load, options_of
 from invclr_jax.data.dataset import channel_statistics
 
@@ -48,26 +49,20 @@ def _numbers(values: tuple[float, ...]) -> str:
     return "(" + ", ".join(f"{value:.4f}" for value in values) + ")"
 
 
-def main(argv):
+def main() -> None:
     """Loads the dataset and prints its summary."""
-    if len(argv) > 1:
-        raise app.UsageError(f"unexpected argument {argv[1]!r}: did you mean --path={argv[1]}?")
     chosen = {"size": _SIZE.value, "verify": _VERIFY.value, "download": _DOWNLOAD.value}
     known = options_of(_NAME.value)
-    start = time.perf_counter()
-    try:
-        dataset = load(
-            _NAME.value, path=_PATH.value, **{k: v for k, v in chosen.items() if k in known}
-        )
-    except (OSError, ValueError) as error:  # a sentence for the user, not a trace
-        raise SystemExit(f"error: {error}") from None
-    seconds = time.perf_counter() - start
+    begin = time.perf_counter()
+    options = {key: value for key, value in chosen.items() if key in known}
+    dataset = load(_NAME.value, path=_PATH.value, **options)
+    seconds = time.perf_counter() - begin
     print(f"{summary(dataset)}\nloaded in {seconds:.2f} s")
 
 
 def start() -> None:
     """Runs the command."""
-    app.run(main)
+    cli.run(main)
 
 
 if __name__ == "__main__":
