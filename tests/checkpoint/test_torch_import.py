@@ -1,4 +1,4 @@
-"""Weights of PyTorch: against torchvision's own forward pass, and files that are not what they say."""
+"""Weights of PyTorch: against torchvision's forward pass; files that are not what they say."""
 
 import io
 import pickle
