@@ -31,10 +31,12 @@ if TYPE_CHECKING:
     from invclr_jax.evaluation.audit.run import audit
     from invclr_jax.evaluation.protocols import evaluate
     from invclr_jax.training import writers
+    from invclr_jax.training.adapt import adapt
     from invclr_jax.transforms.base import Box, Compose, frozen
 
 _NAMES = {
     "train": "invclr_jax.api:train",
+    "adapt": "invclr_jax.training.adapt:adapt",
     "audit": "invclr_jax.evaluation.audit.run:audit",
     "evaluate": "invclr_jax.evaluation.protocols:evaluate",
     "load_encoder": "invclr_jax.checkpoint:load_encoder",
@@ -57,6 +59,7 @@ __all__ = [
     "Dataset",
     "Encoder",
     "Split",
+    "adapt",
     "audit",
     "default_config",
     "evaluate",
