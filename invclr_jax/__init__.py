@@ -23,18 +23,24 @@ from invclr_jax.version import __version__ as __version__
 if TYPE_CHECKING:
     from invclr_jax.api import train
     from invclr_jax.checkpoint import Encoder, load_encoder
+    from invclr_jax.checkpoint.torch_import import load_torch
     from invclr_jax.config import default_config
     from invclr_jax.config import load as load_config
     from invclr_jax.data import Dataset, Split
     from invclr_jax.data import load as load_data
+    from invclr_jax.evaluation.audit.run import audit
     from invclr_jax.evaluation.protocols import evaluate
     from invclr_jax.training import writers
+    from invclr_jax.training.adapt import adapt
     from invclr_jax.transforms.base import Box, Compose, frozen
 
 _NAMES = {
     "train": "invclr_jax.api:train",
+    "adapt": "invclr_jax.training.adapt:adapt",
+    "audit": "invclr_jax.evaluation.audit.run:audit",
     "evaluate": "invclr_jax.evaluation.protocols:evaluate",
     "load_encoder": "invclr_jax.checkpoint:load_encoder",
+    "load_torch": "invclr_jax.checkpoint.torch_import:load_torch",
     "Encoder": "invclr_jax.checkpoint:Encoder",
     "Compose": "invclr_jax.transforms.base:Compose",
     "frozen": "invclr_jax.transforms.base:frozen",
@@ -53,12 +59,15 @@ __all__ = [
     "Dataset",
     "Encoder",
     "Split",
+    "adapt",
+    "audit",
     "default_config",
     "evaluate",
     "frozen",
     "load_config",
     "load_data",
     "load_encoder",
+    "load_torch",
     "train",
     "writers",
 ]

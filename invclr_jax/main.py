@@ -7,11 +7,15 @@ from collections.abc import Sequence
 COMMANDS = {
     "train": "trains an encoder",
     "evaluate": "measures a checkpoint by the paper's protocols",
+    "audit": "measures how invariant any encoder is, and to what",
+    "adapt": "makes an encoder more invariant without training it again",
+    "import": "makes a run's folder of weights that PyTorch trained",
+    "export": "writes an encoder for torch, or as a program that needs JAX alone",
     "extract": "writes the features of your images",
     "data": "shows what a data set holds",
     "gallery": "draws what the transformations do",
 }
-MODULES = {"data": "invclr_jax.show_data"}
+MODULES = {"data": "invclr_jax.show_data", "import": "invclr_jax.import_weights"}
 """Of commands that have not the name of their module."""
 
 

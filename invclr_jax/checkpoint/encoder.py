@@ -12,11 +12,13 @@ import ml_collections
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
-from invclr_jax.evaluation import passes
+from invclr_jax.evaluation import checks, passes
 from invclr_jax.evaluation.features import average_features
 from invclr_jax.evaluation.progress import Progress
 from invclr_jax.models import network
+from invclr_jax.models.function import Function
 from invclr_jax.transforms.base import Transform, takes_images
+from invclr_jax.transforms.normalise import without_normalisation
 
 CPU_PART = 32
 """Inputs that a CPU encodes at a time."""
@@ -68,6 +70,28 @@ class Encoder:
     config: ml_collections.ConfigDict = dataclasses.field(default_factory=ml_collections.ConfigDict)
     step: int = 0
 
+    @classmethod
+    def from_function(cls, encode: Callable[[Any], Any], transform: Transform) -> "Encoder":
+        """An encoder around any function: `represent`, `evaluate` and `audit` work with it.
+
+        Args:
+          encode: images `[n, h, w, channels]`, floats in [0, 1], -> features `[n, d]`, for any n.
+            A JAX function, or plain Python that takes and returns NumPy arrays; it normalises its
+            images itself.
+          transform: what changes the images. If it normalises them, that part is left out.
+        """
+        if not callable(encode):
+            raise ValueError(
+                f"encode is a {type(encode).__name__}: give a function images -> features [n, d]"
+            )
+        if not isinstance(transform, Transform):
+            raise ValueError(
+                f"transform is a {type(transform).__name__}: it needs alpha, sample, apply and "
+                "untransformed"
+            )
+        plain = without_normalisation(transform)
+        return cls(module=Function(encode), variables={}, transform=plain)
+
     @functools.cached_property
     def encode_inputs(self) -> Callable[[Array], Array]:
         """Jitted map from network inputs (as `transform.apply` gives them) to z."""
@@ -86,7 +110,7 @@ class Encoder:
             images = images / jnp.float32(255)
         # A transform of factors, not pictures, renders what the encoder sees: images are that.
         plain = self.transform.untransformed if takes_images(self.transform) else _as_it_is
-        return passes.plain(self.encode_inputs, images, untransformed=plain)
+        return _finite(passes.plain(self.encode_inputs, images, untransformed=plain))
 
     def represent(
         self,
@@ -106,7 +130,7 @@ class Encoder:
           batch_size: inputs at a time; the result does not depend on it.
           progress: callback with the number of finished rows.
         """
-        return average_features(
+        z = average_features(
             self.encode_inputs,
             self.transform,
             x,
@@ -115,7 +139,14 @@ class Encoder:
             batch_size=batch_size,
             progress=progress,
         )
+        return _finite(z)
 
 
 def _as_it_is(images: Any) -> Any:
     return images
+
+
+def _finite(z: Array) -> Array:
+    if not isinstance(z, jax.core.Tracer):
+        checks.finite(z, "features")
+    return z

@@ -24,11 +24,13 @@ class AlphaPrediction:
       mse: test error of each component.
       reference: test error of the constant predictor, the mean of the training alphas.
       l2: weight chosen for each component on a validation split.
+      predictions: of the test rows.
     """
 
     mse: Float[np.ndarray, " a"]
     reference: Float[np.ndarray, " a"]
     l2: Float[np.ndarray, " a"]
+    predictions: Float[np.ndarray, "t a"]
 
 
 def predict_alpha(
@@ -68,10 +70,13 @@ def predict_alpha(
 
     final = regression_path(train, alpha, grid=grid, method=method)
     constant = jnp.broadcast_to(alpha.mean(0, keepdims=True), test_alpha.shape)
+    columns = np.arange(len(best))
+    every = np.stack([probe.predict(test) for probe in final])
     return AlphaPrediction(
-        mse=_errors(final, test, test_alpha)[best, np.arange(len(best))],
+        mse=_errors(final, test, test_alpha)[best, columns],
         reference=np.asarray(squared_error(constant, test_alpha)),
         l2=np.array([probe.l2 for probe in final])[best],
+        predictions=every[best, :, columns].T,
     )
 
 

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from invclr_jax.transforms.base import Box
 from invclr_jax.transforms.pictures import Images, as_floats
+from invclr_jax.transforms.protocol import Transform
 from invclr_jax.transforms.wrappers import NOTHING
 
 
@@ -66,3 +67,24 @@ def check_statistics(mean: Any, std: Any) -> None:
             f"mean is {mean} and std is {std}: give one number of each for every channel, and make "
             "every std positive"
         )
+
+
+def without_normalisation(transform: Transform) -> Transform:
+    """The same transform with pictures in [0, 1], for encoders that normalise themselves.
+
+    Args:
+      transform: `Normalise`, or one with `mean` and `std` such as `ImageTransform`, alone or inside
+        compositions and wrappers; any other is returned as it is.
+    """
+    if not dataclasses.is_dataclass(transform):
+        return transform
+    fields = {field.name for field in dataclasses.fields(transform) if field.init}
+    if {"mean", "std"} <= fields:
+        channels = len(transform.mean)
+        return dataclasses.replace(transform, mean=(0.0,) * channels, std=(1.0,) * channels)
+    if "transforms" in fields:
+        parts = [without_normalisation(part) for part in transform.transforms]
+        return dataclasses.replace(transform, transforms=parts)
+    if "transform" in fields:
+        return dataclasses.replace(transform, transform=without_normalisation(transform.transform))
+    return transform

@@ -1,0 +1,80 @@
+"""Features of pictures by any function, checked as they come."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from invclr_jax.evaluation import checks
+from invclr_jax.models.function import check_shape, is_traceable, on_host
+from invclr_jax.transforms.base import Transform
+
+
+class Encoding:
+    """A function images -> features that is called in batches of one size.
+
+    JAX functions are compiled, others are given NumPy arrays.
+
+    Args:
+      function: pictures `[n, h, w, c]`, floats in [0, 1], -> features `[n, d]`.
+      example: a picture or more as the function is given them.
+      batch_size: pictures at a time.
+    """
+
+    def __init__(self, function: Callable[[Any], Any], example: Array, batch_size: int):
+        self.batch_size = batch_size
+        self.is_traced = is_traceable(function, example)
+        self.function = jax.jit(function) if self.is_traced else function
+
+    def encode(self, pictures: Float[Array | np.ndarray, "n h w c"]) -> Float[np.ndarray, "n d"]:
+        """Features of a few pictures."""
+        if not self.is_traced:
+            return on_host(self.function, np.asarray(pictures))
+        z = self.function(jnp.asarray(pictures))
+        check_shape(np.shape(z), len(pictures))
+        return np.asarray(z)
+
+    def plain(self, transform: Transform, x: np.ndarray) -> Float[np.ndarray, "n d"]:
+        """Features of untransformed pictures."""
+        plain = transform.untransformed
+        return self._in_batches(lambda rows: _plain(x[rows], untransformed=plain), len(x))
+
+    def transformed(
+        self, transform: Transform, x: np.ndarray, alpha: Float[Array, "n a"], beta: Any
+    ) -> Float[np.ndarray, "n d"]:
+        """Features under a transformation for each picture."""
+
+        def pictures(rows):
+            drawn = jax.tree.map(lambda leaf: leaf[rows], (alpha, beta))
+            return _apply(x[rows], *drawn, apply=transform.apply)
+
+        return self._in_batches(pictures, len(x))
+
+    def of_pictures(self, pictures: np.ndarray) -> Float[np.ndarray, "n d"]:
+        """Features of pictures as they are."""
+        return self._in_batches(lambda rows: pictures[rows], len(pictures))
+
+    def _in_batches(self, pictures: Callable[[np.ndarray], Any], n: int) -> np.ndarray:
+        """The last batch is filled up, so that everything is compiled once."""
+        size = min(self.batch_size, n)
+        parts = []
+        for start in range(0, n, size):
+            rows = np.minimum(np.arange(start, start + size), n - 1)
+            parts.append(self.encode(pictures(rows))[: min(size, n - start)])
+        z = np.concatenate(parts)
+        checks.finite(jnp.asarray(z), "features")
+        return z
+
+
+@functools.partial(jax.jit, static_argnames="apply")
+def _apply(x: Array, alpha: Array, beta: Any, *, apply: Callable) -> Array:
+    return apply(x, alpha, beta)
+
+
+@functools.partial(jax.jit, static_argnames="untransformed")
+def _plain(x: Array, *, untransformed: Callable) -> Array:
+    return untransformed(x)
