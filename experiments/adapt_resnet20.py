@@ -9,6 +9,7 @@ network's own linear layer, `probe` one that is fitted to clean training feature
 
 import json
 import pathlib
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -37,9 +38,9 @@ _AVERAGED = flags.DEFINE_integer("num_samples", 4, "M of feature averaging.")
 CORRUPTIONS = ("gaussian_noise", "defocus_blur", "fog", "contrast")
 SEVERITY = 3
 SEEDS = (0, 1)
-TRAINING = {"steps": 500, "learning_rate": 3e-3}
+TRAINING: dict[str, Any] = {"steps": 500, "learning_rate": 3e-3}
 AVERAGED = ("clean", "rotation", "colour")
-ADAPTERS = {
+ADAPTERS: dict[str, dict[str, Any]] = {
     "canonical adapter, keep 1": {"keep": 1.0},
     "canonical adapter, keep 0.1": {"keep": 0.1},
     "SimCLR adapter": {"objective": "simclr", "keep": 0.0},
@@ -72,7 +73,7 @@ def conditions(images: np.ndarray) -> dict[str, np.ndarray]:
 
 def main(_):
     """Encodes once, trains every adapter, and writes a table."""
-    data = ic.load_data("cifar10", path=_DATA.value)
+    data: Any = ic.load_data("cifar10", path=_DATA.value)
     encode, classify = encoder(_WEIGHTS.value)
     rng = np.random.default_rng(0)
     rows = rng.permutation(len(data.train))[: _TRAIN.value]

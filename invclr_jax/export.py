@@ -5,7 +5,7 @@
 
 `.safetensors` holds a ResNet's weights by torchvision's names. `.program` holds weights and
 arithmetic for `jax.export.deserialize(content).call(images)`, which needs JAX alone. `.onnx` is the
-same for ONNX Runtime; it needs `pip install 'invclr_jax[onnx]'`.
+same for ONNX Runtime; it needs the extra `onnx` and jax2onnx.
 """
 
 import pathlib

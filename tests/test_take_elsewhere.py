@@ -1,4 +1,4 @@
-"""`invclr import`, `export`, `adapt` and `audit`: from a file of weights to a program, by command."""
+"""`invclr import`, `export`, `adapt` and `audit`: from weights to a program, by command."""
 
 import pathlib
 import subprocess

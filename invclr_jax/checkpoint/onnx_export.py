@@ -1,4 +1,8 @@
-"""Encoders as ONNX files, by jax2onnx."""
+"""Encoders as ONNX files, by jax2onnx 0.17.
+
+Its requirements exclude our version of Orbax, which it does not use for this: it is installed
+without them.
+"""
 
 import os
 
@@ -20,7 +24,8 @@ def to_onnx(encoder: Encoder, path: str | os.PathLike[str], *, shape: tuple[int,
         import onnx
     except ImportError as error:
         raise ValueError(
-            f"{error.name} is not installed: pip install 'invclr_jax[onnx]' to write ONNX files"
+            f"{error.name} is not installed: pip install 'invclr_jax[onnx]', then pip install "
+            "--no-deps jax2onnx, which asks for another Orbax than it needs here"
         ) from None
     model = jax2onnx.to_onnx(portable(encoder, shape), [("n", *shape)], model_name="encoder")
     onnx.checker.check_model(model)
