@@ -18,6 +18,7 @@ from experiments.jumps import table
 from invclr_jax import cli
 from invclr_jax.checkpoint import Encoder, load_encoder
 from invclr_jax.evaluation.results import code_version
+from invclr_jax.files import write_atomically
 
 _WORKDIR = flags.DEFINE_string("workdir", "runs/cpu/spirograph", "Folder of NAME/seedK runs.")
 _DATA_PATH = flags.DEFINE_string("data_path", None, "Where CIFAR is, see invclr_jax.data.load.")
@@ -26,15 +27,26 @@ _OUT = flags.DEFINE_string("out", "experiments/results/cpu", "Folder of the resu
 MEASUREMENTS = {"directions": directions.COLUMNS, "all_rows": all_rows.COLUMNS}
 
 
-def main(name: str) -> int:
-    """Measures every finished run below the folder."""
+def measure_all(
+    name: str, root: pathlib.Path, out: pathlib.Path, data_path: str | None = None
+) -> dict[str, dict[str, float]]:
+    """Measures the finished runs below a folder that a file does not have yet.
+
+    Args:
+      name: one of `MEASUREMENTS`.
+      root: folder of NAME/seedK runs.
+      out: the file.
+      data_path: where CIFAR is.
+
+    Returns:
+      What the file has now, by `NAME/seedK`.
+    """
     if name not in MEASUREMENTS:
         raise ValueError(f"no measurement {name!r}: use one of {', '.join(MEASUREMENTS)}")
     measures: dict[str, Callable[[Encoder], dict[str, float]]] = {
         "directions": directions.measure,
-        "all_rows": functools.partial(all_rows.measure, data_path=_DATA_PATH.value),
+        "all_rows": functools.partial(all_rows.measure, data_path=data_path),
     }
-    root, out = pathlib.Path(_WORKDIR.value), pathlib.Path(_OUT.value) / f"{name}.json"
     known = json.loads(out.read_text())["runs"] if out.exists() else {}
     for folder in sorted(root.glob("*/seed*/checkpoints")):
         run = str(folder.parent.relative_to(root))
@@ -42,10 +54,16 @@ def main(name: str) -> int:
         if run in known or encoder.step < encoder.config.num_steps:
             continue
         known[run] = measures[name](encoder)
-        out.parent.mkdir(parents=True, exist_ok=True)
         record = {"code": code_version(), "runs": known}
-        out.write_text(json.dumps(record, indent=1, sort_keys=True) + "\n")
+        write_atomically(out, json.dumps(record, indent=1, sort_keys=True) + "\n")
         print(run, {k: round(v, 5) for k, v in known[run].items()}, flush=True)
+    return known
+
+
+def main(name: str) -> int:
+    """Measures and prints the table."""
+    out = pathlib.Path(_OUT.value) / f"{name}.json"
+    known = measure_all(name, pathlib.Path(_WORKDIR.value), out, _DATA_PATH.value)
     print(table(known, MEASUREMENTS[name]))
     return 0
 

@@ -1,4 +1,4 @@
-"""The demo: two small encoders of Spirograph, penalty off and on, compared on one page.
+"""The demo: three small encoders of Spirograph, two of them penalised, compared on one page.
 
     python -m experiments.demo --out=demo
 
@@ -8,6 +8,7 @@ One seed and a short schedule: it shows how things are done, not which method is
 import json
 import pathlib
 import time
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -30,12 +31,19 @@ from invclr_jax.transforms.spirograph import SpirographTransform
 _OUT = flags.DEFINE_string("out", "demo", "Folder for the runs and report.html.")
 _STEPS = flags.DEFINE_integer("steps", 500, "Training steps of each encoder.", lower_bound=1)
 
-RUNS = {"no penalty": 0.0, "penalty": 0.01}
+RUNS: dict[str, dict[str, Any]] = {
+    "no penalty": {"weight": 0.0},
+    "the paper's": {"weight": 0.01, "estimator": "forward", "feature": "unit"},
+    "canonical": {"weight": 1.0, "estimator": "finite", "feature": "canonical"},
+}
+"""Keys of `config.penalty` of each encoder."""
+
 SETTINGS = Settings(num_samples=(1, 2, 5, 10, 20), num_images=200, num_alphas=30, limit=4000)
 METRICS = {
     "invariance/conditional_variance": "conditional variance of z/|z| (Eq. 6), lower is better",
     "invariance/total_variance": "total variance of z/|z|",
     "invariance/ratio": "their ratio, lower is more invariant",
+    "invariance/canonical_correlation": "canonical correlation of two views, higher is better",
     "alpha/ridge/mse/mean": "error of predicting alpha from z, higher is more invariant",
     "alpha/reference/mean": "… of a constant",
     "probe/ridge/M=1/mse/m": "error of m, one transformation",
@@ -47,12 +55,15 @@ METRICS = {
 }
 
 
-def train_and_evaluate(out: pathlib.Path, name: str, weight: float, steps: int) -> dict:
+def train_and_evaluate(
+    out: pathlib.Path, name: str, penalty: dict[str, Any], steps: int
+) -> dict[str, float]:
     """Trains (or resumes) one encoder and measures it."""
     config = configuration.load("spirograph_cpu")
-    config.num_steps, config.penalty.weight = steps, weight
+    config.num_steps = steps
+    config.penalty.update(penalty)
     config.log.every_steps = max(steps // 20, 1)
-    workdir = out / name.replace(" ", "_")
+    workdir = _workdir(out, name)
     print(f"\ntraining with {name} in {workdir}", flush=True)
     result = train(config, workdir)
     if result.signal is not None:
@@ -70,11 +81,15 @@ def train_and_evaluate(out: pathlib.Path, name: str, weight: float, steps: int) 
     return metrics
 
 
+def _workdir(out: pathlib.Path, name: str) -> pathlib.Path:
+    return out / name.replace(" ", "_").replace("'", "")
+
+
 def learning_curves(out: pathlib.Path):
     """Contrastive loss and penalty over the steps of each run."""
     figure, axes = plt.subplots(1, 2, figsize=(9, 3))
     for name in RUNS:
-        path = out / name.replace(" ", "_") / "metrics.jsonl"
+        path = _workdir(out, name) / "metrics.jsonl"
         lines = [json.loads(line) for line in path.read_text().splitlines()]
         steps = [line["step"] for line in lines]
         for axis, term in zip(axes, ("contrastive", "penalty"), strict=True):
@@ -111,22 +126,23 @@ def samples():
 
 
 def main() -> int:
-    """Trains both, evaluates both, writes the page."""
+    """Trains all, evaluates all, writes the page."""
     out, start = pathlib.Path(_OUT.value), time.perf_counter()
     try:
         found = {
-            name: train_and_evaluate(out, name, weight, _STEPS.value)
-            for name, weight in RUNS.items()
+            name: train_and_evaluate(out, name, penalty, _STEPS.value)
+            for name, penalty in RUNS.items()
         }
     except Stopped as stopped:
         print(f"{stopped}: start the demo again to resume")
         return 128 + stopped.signal
-    page = Page("invclr_jax: two encoders of Spirograph")
+    page = Page("invclr_jax: three encoders of Spirograph")
     page.text(
         "Each picture is drawn from four factors of interest and six nuisances. An encoder should "
         "find the former and ignore the latter. One was trained by plain contrastive learning, one "
-        f"with the invariance penalty, {_STEPS.value} steps each: enough to see every part work, "
-        "not to judge the method (one seed, a tiny encoder, a short schedule)."
+        "with the paper's penalty on z/|z|, and one with the canonical correlation that is missing "
+        f"between two views, {_STEPS.value} steps each: enough to see every part work, not to "
+        "judge the methods (one seed, a tiny encoder, a short schedule)."
     )
     page.heading("The pictures")
     page.text("Each row shows the same factors of interest under eight draws of the nuisances.")

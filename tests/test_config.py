@@ -2,11 +2,15 @@ import importlib
 import json
 import pathlib
 
+import jax
+import jax.numpy as jnp
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from invclr_jax import config as configuration
+from invclr_jax import data
 from invclr_jax.methods import METHODS
 
 CONFIGS = sorted(
@@ -41,7 +45,57 @@ def test_paper_presets():
     assert (spirograph.penalty.weight, spirograph.penalty.clip) == (0.01, 1000.0)
 
 
-@pytest.mark.parametrize("method", ["simclr", "moco"])
+METHOD_CONFIGS = [
+    f"{name}:{method}{words}"
+    for name, words in (("cifar_methods", "-cifar100-200"), ("cifar_methods_cpu", ""))
+    for method in METHODS
+    if method != "moco"
+]
+
+
+@pytest.mark.parametrize("name", METHOD_CONFIGS)
+def test_a_config_of_every_method_makes_its_run(name):
+    """Up to the objects; the statistics are those of the data."""
+    config = configuration.load(name)
+    config.transform.mean, config.transform.std = (0.5, 0.4, 0.3), (0.2, 0.25, 0.3)
+    config = configuration.resolve(config)
+    split = data.Split(np.zeros((2000, 32, 32, 3), np.uint8), np.zeros(2000, np.int32))
+    dataset = data.Dataset(config.data.name, split, None, num_classes=10, transform="image")
+    config = configuration.describe(config, dataset)
+    again = configuration.from_dict(json.loads(configuration.to_json(config)))
+    assert configuration.differences(again, config) == []
+    config.num_epochs, config.num_steps = None, 3000
+    recipe = configuration.from_config(config, dataset, axis=None)
+    assert isinstance(recipe.method, METHODS[config.method])
+    assert recipe.method.total_steps == 3000
+    params, _ = jax.eval_shape(
+        lambda key: recipe.method.init(key, jnp.zeros((2, *recipe.image_shape))), jax.random.key(0)
+    )
+    assert params.keys() == recipe.method.modules.keys()
+
+
+def test_words_after_a_method():
+    config = configuration.load("cifar_methods:vicreg-200-cifar100")
+    assert (config.data.name, config.num_epochs, config.method) == ("cifar100", 200, "vicreg")
+    with pytest.raises(ValueError, match="'svhn' is neither cifar10 nor cifar100 nor a number"):
+        configuration.load("cifar_methods:byol-svhn")
+    with pytest.raises(ValueError, match="no method 'dino': use one of simclr, byol, moco_v3"):
+        configuration.load("cifar_methods:dino")
+
+
+def test_a_run_from_before_several_views_resumes(tmp_path):
+    config = configuration.resolve(configuration.load("cifar10"))
+    values = json.loads(configuration.to_json(config))
+    for new in ("views", "byol", "simsiam", "barlow_twins", "vicreg", "moco_v3", "emp"):
+        del values[new]
+    (tmp_path / "config.json").write_text(json.dumps(values))
+    assert configuration.differences(configuration.read(tmp_path / "config.json"), config) == [
+        "transform.channels: 3 there, None here",
+        "transform.name: 'image' there, None here",
+    ]  # which the data decide
+
+
+@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("fidelity", ["paper", "authors"])
 def test_fidelity_decides_all_its_keys(method, fidelity):
     config = configuration.default_config()
@@ -72,9 +126,9 @@ def test_a_key_set_alone_beats_fidelity():
         ("eval.num_samples", 0, "config.eval.num_samples is 0: use a whole number of at least 1"),
         ("optimizer.momentum", 1.0, "from 0 to below 1"),
         ("fidelity", "author", "use one of paper, authors"),
-        ("method", "byol", "use one of simclr, moco"),
+        ("method", "dino", "use one of simclr, moco, byol"),
         ("contrastive.loss", "moco", "use one of info_nce, nt_xent"),
-        ("model.name", "vit", "use one of resnet10, resnet18, resnet34, resnet50"),
+        ("model.name", "vit", "use one of resnet9, resnet10, resnet18, resnet34, resnet50"),
         ("transform.jitter_probability", 1.5, "from 0 to 1"),
     ],
 )

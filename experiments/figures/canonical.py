@@ -29,6 +29,8 @@ FORMS = {
 }
 """Runs of Spirograph and what they are called here."""
 CANDIDATE = "finite-canonical-1"
+FIRST, FRESH = range(5), range(5, 10)
+"""Seeds that the candidate is judged by, and those of the one form that was chosen afterwards."""
 PLOTTED = (
     "none",
     "unit-0.01",
@@ -131,13 +133,20 @@ def judged(records: Records, other: Callable[[str], str], title: str) -> list[Ta
 
 
 def tables(records: Records) -> list[Table]:
-    """Against no penalty, every form against W, what was measured, and R² of each factor."""
+    """Against no penalty, every form against W, what was measured, R²; then the fresh seeds."""
+    fresh, records = (_of_seeds(records, seeds) for seeds in (FRESH, FIRST))
     return [
         *judged(records, base, "Spirograph: each form against no penalty"),
         *judged(records, lambda _: CANDIDATE, f"Spirograph: each form against {FORMS[CANDIDATE]}"),
         *_means(records, MEASURED, "Spirograph: what was measured"),
         *_means(records, DETERMINATIONS, "Spirograph: R² of each factor"),
+        *judged(fresh, base, "Spirograph: the mended form against no penalty, fresh seeds"),
     ]
+
+
+def _of_seeds(records: Records, seeds: range) -> Records:
+    """The records of some seeds only."""
+    return Records([record for record in records if record["seed"] in seeds], records.scale)
 
 
 def _means(records: Records, columns: Sequence[Column], title: str) -> list[Table]:

@@ -25,7 +25,7 @@ def read(path: str | pathlib.Path) -> ml_collections.ConfigDict:
     """Reads the configuration of a run, also of one from before 0.2."""
     values = read_json(path)
     try:
-        values = as_config(values).to_dict()
+        values = {"views": {"number": 2}} | as_config(values).to_dict()  # all runs before 0.3
     except (ValueError, TypeError, AttributeError) as error:
         raise ValueError(f"{path} is not the config of a run: {error}") from None
     return from_dict(values)

@@ -82,7 +82,7 @@ class Momentum(Predicting):
 
     def rate(self, step: Array | int) -> Float[Array, ""]:
         """The momentum of the update after `step`, from `momentum` to `final_momentum`."""
-        share = jnp.minimum(step / (self.total_steps or 1), 1.0)
+        share = jnp.minimum(jnp.asarray(step, float) / (self.total_steps or 1), 1.0)
         gap = self.final_momentum - self.momentum
         return self.final_momentum - gap * (1 + jnp.cos(jnp.pi * share)) / 2
 

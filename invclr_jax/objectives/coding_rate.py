@@ -34,7 +34,8 @@ def emp(
     units = unit_rows(views)
     centres = unit_rows(jnp.mean(units, axis=1, keepdims=True))
     agreement = jnp.mean(jnp.sum(units * centres, axis=-1))
-    return -similarity * agreement - jnp.mean(_coding_rates(units, eps, axis))
+    weight = jnp.asarray(similarity, units.dtype)
+    return -weight * agreement - jnp.mean(_coding_rates(units, eps, axis))
 
 
 def _coding_rates(units: Float[Array, "n v d"], eps: Scalar, axis: Axis) -> Float[Array, "v"]:

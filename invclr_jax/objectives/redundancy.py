@@ -63,7 +63,8 @@ def vicreg(
     a, b = _checked(a, b, axis)
     (v_a, c_a), (v_b, c_b) = _spread(a, axis), _spread(b, axis)
     distance = jnp.mean((a - b) ** 2)
-    return invariance * distance + variance * (v_a + v_b) / 2 + covariance * (c_a + c_b)
+    weights = jnp.stack([jnp.asarray(w, a.dtype) for w in (invariance, variance, covariance)])
+    return jnp.dot(weights, jnp.stack([distance, (v_a + v_b) / 2, c_a + c_b]), precision="highest")
 
 
 def _spread(rows: Array, axis: Axis) -> tuple[Array, Array]:

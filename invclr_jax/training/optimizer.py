@@ -163,7 +163,12 @@ def decayed(mask: str) -> Callable[[PyTree], PyTree] | bool:
     return True if mask == "none" else lambda params: jax.tree.map(lambda p: p.ndim > 1, params)
 
 
-OPTIMIZERS = {"lars": lars, "sgd": sgd, "adamw": adamw, "muon": muon}
+OPTIMIZERS: dict[str, Callable[..., optax.GradientTransformation]] = {
+    "lars": lars,
+    "sgd": sgd,
+    "adamw": adamw,
+    "muon": muon,
+}
 
 
 def make_optimizer(options: Any, schedule: optax.Schedule) -> optax.GradientTransformation:

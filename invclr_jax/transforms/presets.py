@@ -28,6 +28,11 @@ _PRESETS: dict[str, tuple[float, float, dict[str, Any]]] = {
     # Grill et al. 2020 (arXiv 2006.07733), table 6: T and T'.
     "byol_first": (1, 0, _BYOL),
     "byol_second": (0.1, 0.2, _BYOL),
+    # The same on CIFAR (solo-learn): no blur.
+    "cifar_first": (0, 0, _BYOL),
+    "cifar_second": (0, 0.2, _BYOL),
+    # Bardes et al. 2022 (arXiv 2105.04906) on CIFAR (solo-learn).
+    "cifar_vicreg": (0, 0.1, _BYOL | {"crop_scale": (0.2, 1.0)}),
     # Tong et al. 2023 (arXiv 2304.03977): patches of a quarter of the area.
     "emp": (
         0.1,
@@ -77,8 +82,10 @@ def preset(
         return ImageTransform(mean=mean, std=std, **options)
     # Blur and solarisation come before normalisation.
     first = ImageTransform(mean=[0] * len(mean), std=[1] * len(std), **options)
-    blurred: Transform = Sometimes(Blur(), blur)
-    parts = [first, blurred if BLUR in penalised else frozen(blurred)]
+    parts: list[Transform] = [first]
+    if blur:
+        blurred: Transform = Sometimes(Blur(), blur)
+        parts.append(blurred if BLUR in penalised else frozen(blurred))
     if solarise:
         parts.append(Sometimes(Solarise(), solarise))
     return Compose([*parts, Normalise(mean, std)])

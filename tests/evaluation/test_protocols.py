@@ -199,6 +199,9 @@ def test_the_periodic_evaluation_of_sorted_data_ends_no_run(pictures, caplog):
 
 
 def test_protocol_names():
-    assert protocols.parse(["all"]) == list(protocols.PROTOCOLS)
+    everything = ["untransformed", "average", "label_fraction", "invariance", "alpha"]
+    everything += ["robustness", "ensemble", "knn"]
+    assert protocols.parse(["all"]) == protocols.parse("all") == everything
+    assert protocols.parse("knn,corruption") == ["knn", "corruption"]  # only by its name
     with pytest.raises(ValueError, match="no protocol 'knnn': use all, or some of untransformed"):
         protocols.parse(["knnn"])

@@ -66,3 +66,18 @@ def test_determination_is_one_minus_error_over_variance(found):
     (row,) = (r for r in found.of("spirograph", "none") if r["seed"] == 0)
     expected = 1 - row["metrics"]["probe/ridge/M=1/mse/sigma"] / (0.75**2 / 12)
     assert canonical.determination("M=1", "sigma")(row) == pytest.approx(expected)
+
+
+def test_fresh_seeds_have_a_table_of_their_own(found):
+    name = "finite-canonical-ridge0.25-1"
+    seeds = (3, 4, 5, 6, 7)
+    made = [record(Run("cpu", "spirograph", n), s) for n in ("none", name) for s in seeds]
+    rest = [r for r in found if (r["name"], r["seed"]) not in {("none", 3), ("none", 4)}]
+    first, *_, last = canonical.tables(Records([*rest, *made], "cpu"))
+    assert "fresh seeds" in last.title
+    assert [row[:2] for row in last.rows] == [["canonical, λ 1, ridge 0.25", "3"]]
+    # Two seeds below 5 are too few for an interval.
+    assert "canonical, λ 1, ridge 0.25" not in [row[0] for row in first.rows]
+    values = {(r["name"], r["seed"]): r["metrics"][canonical.JUDGED["error, M=1"]] for r in made}
+    logs = [np.log(values[name, s] / values["none", s]) for s in (5, 6, 7)]
+    assert last.rows[0][3] == canonical.verdict(logs, quotient=True)

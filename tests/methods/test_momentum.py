@@ -44,7 +44,7 @@ def test_mistakes(options, words):
 def test_it_follows_the_parameters_after_each_step(x64):
     """slow_k+1 = m_k slow_k + (1 - m_k) params_k+1, from slow_0 = params_0."""
     recipe = recipe_for("byol", **{"views.number": 2, "num_steps": 4, "byol.momentum": 0.5})
-    state, table = create_state(recipe), rows(DATA)
+    state, table = create_state(recipe), jax.tree.map(jnp.asarray, rows(DATA))
     kernel = lambda tree: np.asarray(tree["encoder"]["Dense_0"]["kernel"])  # noqa: E731
     step = jax.jit(lambda state, i: train_step(recipe, False, state, table, i, recipe.key))
     slow = kernel(state.params)

@@ -20,27 +20,28 @@ def method_for(**options):
 
 
 def test_views_of_an_image_stand_side_by_side():
-    first, second = np.zeros((3, 2)), np.ones((3, 2))
-    others = np.arange(12.0).reshape(6, 2)  # images 0, 0, 1, 1, 2, 2
-    views = separate(tuple(jnp.asarray(x) for x in (first, second, others)))
+    first, second = jnp.zeros((3, 2)), jnp.ones((3, 2))
+    others = jnp.arange(12.0).reshape(6, 2)  # images 0, 0, 1, 1, 2, 2
+    views = separate((first, second, others))
     assert len(views) == 4
     np.testing.assert_array_equal(views[2], others[::2])
     np.testing.assert_array_equal(views[3], others[1::2])
-    assert separate((first, second)) == (first, second)
+    assert len(separate((first, second))) == 2
 
 
 def test_pairs_and_directions():
     seen = []
 
     def loss(a, b):
-        seen.append((a, b))
+        seen.append((int(a), int(b)))
         return jnp.float32(len(seen))
 
-    assert mean_over_pairs(loss, "abcd") == 3
-    assert seen == [tuple(pair) for pair in ("ab", "ac", "ad", "bc", "bd")]
+    views = [jnp.asarray(i) for i in range(4)]
+    assert mean_over_pairs(loss, views) == 3
+    assert seen == [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3)]
     seen.clear()
-    assert mean_over_directions(loss, "pqr", "st") == 2.5
-    assert seen == [tuple(pair) for pair in ("pt", "qs", "rs", "rt")]
+    assert mean_over_directions(loss, views[:3], views[:2]) == 2.5
+    assert seen == [(0, 1), (1, 0), (2, 0), (2, 1)]
 
 
 def test_more_views_leave_the_first_two_as_they_were():

@@ -34,8 +34,11 @@ def gradient(config):
     return gradient_of(recipe, state, x, True)(state.params)
 
 
-@pytest.mark.parametrize("method", ["simclr", "moco"])
-@pytest.mark.parametrize("estimator", ["sampled", "forward", "finite"])
+CASES = [(m, e) for m in ("simclr", "moco") for e in ("sampled", "forward", "finite")]
+CASES += [(m, "forward") for m in ("byol", "simsiam", "barlow_twins", "emp")]
+
+
+@pytest.mark.parametrize(("method", "estimator"), CASES)
 def test_gradient_equals_the_unchunked_one(x64, method, estimator):
     """Batch norm is per chunk in both: four chunks, or four groups of the whole batch."""
     options = {"model.dtype": "float64", "penalty.estimator": estimator, "batch_norm.groups": 4}

@@ -35,6 +35,9 @@ def test_every_preset_is_a_transform(name):
         ("moco_v2", (0.4, 0.4, 0.4, 0.1), (0.2, 1), 0.5, 0),
         ("byol_first", (0.4, 0.4, 0.2, 0.1), (0.08, 1), 1, 0),
         ("byol_second", (0.4, 0.4, 0.2, 0.1), (0.08, 1), 0.1, 0.2),
+        ("cifar_first", (0.4, 0.4, 0.2, 0.1), (0.08, 1), 0, 0),
+        ("cifar_second", (0.4, 0.4, 0.2, 0.1), (0.08, 1), 0, 0.2),
+        ("cifar_vicreg", (0.4, 0.4, 0.2, 0.1), (0.2, 1), 0, 0.1),
         ("emp", (0.4, 0.4, 0.4, 0.2), (0.25, 0.25), 0.1, 0.1),
     ],
 )
@@ -42,7 +45,7 @@ def test_numbers_are_the_published_ones(name, jitter, scale, blur, solarise):
     transform = preset(name, **OPTIONS)
     np.testing.assert_allclose(transform.alpha.mean, [1, 1, 1, 0], atol=1e-12)
     np.testing.assert_allclose(transform.alpha.variance, np.square(jitter) / 3)
-    parts = [transform] if name == "paper" else list(transform.transforms)
+    parts = list(getattr(transform, "transforms", [transform]))
     assert parts[0].crop_scale == scale
     assert (parts[0].jitter_probability, parts[0].grey_probability) == (0.8, 0.2)
     thawed = [part.transform if isinstance(part, Frozen) else part for part in parts[1:-1]]
