@@ -11,6 +11,7 @@ import pytest
 import invclr_jax as ic
 from invclr_jax.checkpoint import exporting
 from invclr_jax.models import network, resnet
+from invclr_jax.transforms.normalise import Normalise
 
 pytest.importorskip("flatbuffers")
 ROOT = pathlib.Path(__file__).parents[1]
@@ -34,7 +35,9 @@ def test_from_weights_to_programs(tmp_path):
     params, statistics, _ = jax.jit(lambda key: network.init(module, key, pictures))(
         jax.random.key(0)
     )
-    encoder = ic.Encoder(module=module, variables={"params": params, **statistics}, transform=None)
+    variables = {"params": params, **statistics}
+    plain = Normalise((0.0,) * 3, (1.0,) * 3)
+    encoder = ic.Encoder(module=module, variables=variables, transform=plain)
     weights, workdir = tmp_path / "weights.safetensors", tmp_path / "run"
     exporting.to_safetensors(encoder, weights)
     options = ("--arch=resnet10", "--width=4", "--stem=cifar", "--size=8", f"--input={weights}")
