@@ -63,12 +63,17 @@ def to_program(
     """
     (rows,) = export.symbolic_shape("n")
     images = jax.ShapeDtypeStruct((rows, *shape), jnp.float32)
-    program = export.export(jax.jit(_function(encoder, shape)), platforms=tuple(platforms))(images)
+    program = export.export(jax.jit(portable(encoder, shape)), platforms=tuple(platforms))(images)
     write_atomically(path, bytes(program.serialize()))
 
 
-def _function(encoder: Encoder, shape: tuple[int, int, int]) -> Callable[[Array], Array]:
-    """Pictures in [0, 1] -> features, in operations that every platform has."""
+def portable(encoder: Encoder, shape: tuple[int, int, int]) -> Callable[[Array], Array]:
+    """Pictures in [0, 1] -> features, in operations that every platform has.
+
+    Args:
+      encoder: any whose function JAX can trace.
+      shape: height, width and channels of the pictures.
+    """
     module = encoder.module
     plain = encoder.transform.untransformed if takes_images(encoder.transform) else jnp.asarray
     if isinstance(module, Function):

@@ -11,7 +11,7 @@ from invclr_jax.training import adapter as adapters
 from invclr_jax.training.adapter import Adapter, AdapterSettings
 from tests.own import Shade
 
-SETTINGS = AdapterSettings(hidden=32, steps=300, batch_size=256, keep=0.1)
+SETTINGS = AdapterSettings(hidden=32, steps=600, learning_rate=1e-2, batch_size=256, keep=0.1)
 
 
 @pytest.fixture(scope="module")
@@ -52,8 +52,8 @@ def test_training_finds_what_is_invariant_and_keeps_clean_features(features):
 
     moved = jnp.mean((adapted(clean) - clean) ** 2 / jnp.var(clean, axis=0)[None])
     assert missing(lambda z: z) > 0.9
-    assert missing(adapted) < 0.5
-    assert moved < 0.5  # of the variance
+    assert missing(adapted) < 0.3
+    assert moved < 0.15  # of the variance
 
 
 @pytest.mark.parametrize("plain", [False, True])
