@@ -40,6 +40,6 @@ def test_colours_of_five_channels_are_refused(tmp_path):
     config = ic.default_config()
     config.data.name, config.batch_size, config.num_steps = "arrays", 16, 1
     config.model.name, config.model.width = "resnet10", 4
-    with pytest.raises(ValueError, match="three|3"):
+    with pytest.raises(ValueError, match=r"three|3"):
         ic.train(config, tmp_path, dataset=dataset)
     assert not list(tmp_path.glob("checkpoints/*"))
