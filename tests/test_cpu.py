@@ -1,4 +1,4 @@
-"""What the process is told: freed memory is used again, convolutions avoid the slow library."""
+"""Process settings: freed memory is used again, convolutions avoid the slow library."""
 
 import os
 import subprocess
@@ -43,7 +43,8 @@ def test_freed_memory_is_used_again():
 
 
 PROGRAM = """
-import invclr_jax
+from invclr_jax import cpu
+cpu.avoid_slow_convolutions()
 import jax, jax.numpy as jnp
 
 x, w = jnp.ones((64, 8, 8, 64)), jnp.ones((3, 3, 64, 64))

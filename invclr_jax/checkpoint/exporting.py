@@ -1,19 +1,20 @@
 """Encoders for use elsewhere: safetensors with torch names, and programs of `jax.export`."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import safetensors.numpy
 from jax import export
+from jaxtyping import Array
 
 from invclr_jax.checkpoint import torch_names
 from invclr_jax.checkpoint.encoder import Encoder
 from invclr_jax.files import write_atomically
 from invclr_jax.models import network
-from invclr_jax.models.function import Function
+from invclr_jax.models.function import Function, is_traceable
 from invclr_jax.models.resnet import ResNet
 from invclr_jax.transforms.base import takes_images
 
@@ -60,23 +61,29 @@ def to_program(
       shape: height, width and channels of the pictures.
       platforms: where it is to run.
     """
-    module = encoder.module
-    if isinstance(module, ResNet):
-        module = module.clone(conv="xla")
-    plain = encoder.transform.untransformed if takes_images(encoder.transform) else jnp.asarray
-
-    def encode(images):
-        return network.evaluate(module, encoder.variables, plain(images))
-
     (rows,) = export.symbolic_shape("n")
     images = jax.ShapeDtypeStruct((rows, *shape), jnp.float32)
-    try:
-        program = export.export(jax.jit(encode), platforms=tuple(platforms))(images)
-    except ValueError as error:
-        if isinstance(module, Function):
+    program = export.export(jax.jit(portable(encoder, shape)), platforms=tuple(platforms))(images)
+    write_atomically(path, bytes(program.serialize()))
+
+
+def portable(encoder: Encoder, shape: tuple[int, int, int]) -> Callable[[Array], Array]:
+    """Pictures in [0, 1] -> features, in operations that every platform has.
+
+    Args:
+      encoder: any whose function JAX can trace.
+      shape: height, width and channels of the pictures.
+    """
+    module = encoder.module
+    plain = encoder.transform.untransformed if takes_images(encoder.transform) else jnp.asarray
+    if isinstance(module, Function):
+        function = module.function
+        if not is_traceable(function, np.zeros((2, *shape), np.float32)):
             raise ValueError(
                 "this encoder is a plain Python function, which no program can hold: write it in "
                 "JAX to export it"
-            ) from error
-        raise
-    write_atomically(path, bytes(program.serialize()))
+            )
+        return lambda images: function(plain(images))
+    if isinstance(module, ResNet):
+        module = module.clone(conv="xla")
+    return lambda images: network.evaluate(module, encoder.variables, plain(images))

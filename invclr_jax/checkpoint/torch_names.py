@@ -7,6 +7,7 @@ Ours `layer2_block0/downsample_conv/kernel`, height, width, inputs, outputs, is 
 import difflib
 import re
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import jax
 import numpy as np
@@ -54,8 +55,8 @@ def our_layout(array: np.ndarray) -> np.ndarray:
     return array.transpose(2, 3, 1, 0) if array.ndim == 4 else array
 
 
-def paths(variables: PyTree) -> list[tuple[tuple[str, ...], jax.ShapeDtypeStruct]]:
-    """Every variable's path and shape."""
+def paths(variables: PyTree) -> list[tuple[tuple[str, ...], Any]]:
+    """Every variable with its path: arrays, or shapes of arrays."""
     leaves = jax.tree_util.tree_leaves_with_path(variables)
     return [(tuple(part.key for part in path), leaf) for path, leaf in leaves]
 

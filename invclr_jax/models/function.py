@@ -27,7 +27,7 @@ class Function(nn.Module):
         """The features; a ValueError where the function does not give any."""
         if is_traceable(self.function, images):
             z = self.function(images)
-            check_shape(np.shape(z), len(images))
+            check_shape(np.shape(z), images.shape[0])
             return jnp.asarray(z)
         example = on_host(self.function, np.zeros(images.shape, images.dtype))
         result = jax.ShapeDtypeStruct(example.shape, images.dtype)

@@ -51,7 +51,7 @@ class ProjectionHead(nn.Module):
         for i, width in enumerate(widths, start=1):
             z = _dense(width, self.dtype, False, f"dense{i}")(z)
             z = nn.relu(BatchNorm(*spread, dtype=self.dtype, name=f"bn{i}")(z, train))
-        last, dtype = len(widths) + 1, at_least_float32(self.dtype)
+        last, dtype = len(widths) + 1, _of_last_layer(self.dtype)
         output = _dense(self.output_dim or dim, dtype, self.bias, f"dense{last}")(z)
         if not self.normalised:
             return output
@@ -74,7 +74,12 @@ class MoCoHead(nn.Module):
         """Projects representations; `train` makes no difference."""
         del train
         hidden = nn.relu(_dense(z.shape[-1], self.dtype, True, "dense1")(z))
-        return _dense(self.output_dim, at_least_float32(self.dtype), True, "dense2")(hidden)
+        return _dense(self.output_dim, _of_last_layer(self.dtype), True, "dense2")(hidden)
+
+
+def _of_last_layer(dtype: Any) -> Any:
+    """float32 at least; None still follows inputs and parameters."""
+    return None if dtype is None else at_least_float32(dtype)
 
 
 def _dense(features: int, dtype: Any, use_bias: bool, name: str) -> nn.Dense:

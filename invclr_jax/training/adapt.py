@@ -1,5 +1,6 @@
 """`adapt`: makes any encoder more invariant without training it again."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -52,10 +53,9 @@ def adapt(
     function = encode.encode if isinstance(encode, Encoder) else encode
     encoding = Encoding(function, transform.untransformed(jnp.asarray(x[:2])), batch_size)
     clean, views = cached_features(encoding, x, transform, num_views, settings.seed)
+    first = function if encoding.is_traced else functools.partial(Function(function).apply, {})
     adapter, variables = fit(jnp.asarray(clean), jnp.asarray(views), settings)
-    return Encoder.from_function(
-        Adapted(function, adapter, variables, encoding.is_traced), transform
-    )
+    return Encoder.from_function(Adapted(first, adapter, variables), transform)
 
 
 def cached_features(
@@ -76,20 +76,20 @@ def cached_features(
 
 
 class Adapted:
-    """A JAX function images -> adapted features, whatever kind of function comes first.
+    """A JAX function images -> adapted features.
 
     Args:
-      function: images -> features.
+      first: images -> features, which JAX can trace.
       adapter: what follows.
       variables: its weights.
     """
 
-    def __init__(self, function: Callable, adapter: Adapter, variables: PyTree):
-        self.first, self.adapter, self.variables = Function(function), adapter, variables
+    def __init__(self, first: Callable, adapter: Adapter, variables: PyTree):
+        self.first, self.adapter, self.variables = first, adapter, variables
 
     def __call__(self, images: Float[Array, "n h w c"]) -> Float[Array, "n d"]:
         """The adapted features of images."""
-        return self.after(self.first.apply({}, images))
+        return self.after(self.first(images))
 
     def after(self, z: Any) -> Float[Array, "n d"]:
         """Adapted features of features."""

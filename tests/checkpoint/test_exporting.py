@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import invclr_jax as ic
-from invclr_jax.checkpoint import exporting
+from invclr_jax.checkpoint import exporting, onnx_export
 from invclr_jax.models import network, resnet
 from invclr_jax.transforms.image import ImageTransform
 
@@ -56,6 +56,19 @@ def test_the_program_runs_without_this_package(encoder, images, tmp_path):
     assert done.stdout.strip() == "('cpu', 'cuda', 'tpu') False", done.stderr
     expected = encoder.encode(images)
     np.testing.assert_allclose(np.load(tmp_path / "z.npy"), expected, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore")  # of jax2onnx
+def test_onnx_runtime_gives_the_same_features(encoder, images, tmp_path):
+    pytest.importorskip("jax2onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    path = tmp_path / "encoder.onnx"
+    onnx_export.to_onnx(encoder, path, shape=(16, 16, 3))
+    session = runtime.InferenceSession(path)
+    name = session.get_inputs()[0].name
+    for rows in (images, images[:2]):
+        z = session.run(None, {name: rows})[0]
+        np.testing.assert_allclose(z, encoder.encode(rows), atol=1e-5)
 
 
 def test_plain_python_functions_cannot_be_exported(tmp_path):

@@ -152,7 +152,11 @@ def test_a_truncated_safetensors_file_is_refused(network, tmp_path):
 @pytest.mark.parametrize(
     ("change", "module", "sentence"),
     [
-        (lambda s: s, resnet.ResNet34(stem="cifar"), "no layer1.2.bn1.* nearest name is layer1"),
+        (
+            lambda s: s,
+            resnet.ResNet34(stem="cifar"),
+            "no layer1.2.bn1.*nearest name is layer",
+        ),
         (lambda s: s, resnet.ResNet10(stem="cifar"), "has layer1.1.*ResNet10 has not"),
         (lambda s: s, small("standard"), r"conv1.weight .* shape \(3, 3, 3, 64\)"),
         (lambda s: {n.replace("bn2", "norm2"): v for n, v in s.items()}, small(), "norm2"),

@@ -71,7 +71,8 @@ def test_eight_devices_equal_one(x64, batch, groups):
 
     def evaluate(norm, variables, x, weights):
         d_params, d_x = penalised(norm, variables, x, weights)
-        return apply(norm, variables, x), (jax.lax.psum(d_params, norm.axis), d_x)
+        total = jax.lax.psum(d_params, norm.axis) if norm.axis else d_params
+        return apply(norm, variables, x), (total, d_x)
 
     alone = jax.jit(functools.partial(evaluate, single))
     mapped = jax.pmap(functools.partial(evaluate, spread), axis_name=AXIS)
