@@ -58,7 +58,7 @@ def main() -> int:
 
 def _portable(encoder: Encoder, adapted: Encoder, shape: tuple[int, ...]) -> Encoder:
     """The adapter after an encoder that every platform can run."""
-    head = adapted.module.function  # type: ignore[attr-defined]
+    head = adapted.module.function
     whole = Adapted(portable(encoder, shape), head.adapter, head.variables)  # type: ignore[arg-type]
     return Encoder.from_function(whole, adapted.transform)
 
