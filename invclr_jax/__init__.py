@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from invclr_jax.data import load as load_data
     from invclr_jax.evaluation.audit.run import audit
     from invclr_jax.evaluation.protocols import evaluate
+    from invclr_jax.evaluation.settings import Settings
     from invclr_jax.training import writers
     from invclr_jax.training.adapt import adapt
     from invclr_jax.transforms.base import Box, Compose, frozen
@@ -45,6 +46,7 @@ _NAMES = {
     "Compose": "invclr_jax.transforms.base:Compose",
     "frozen": "invclr_jax.transforms.base:frozen",
     "Box": "invclr_jax.transforms.base:Box",
+    "Settings": "invclr_jax.evaluation.settings:Settings",
     "Dataset": "invclr_jax.data:Dataset",
     "Split": "invclr_jax.data:Split",
     "load_data": "invclr_jax.data:load",
@@ -58,6 +60,7 @@ __all__ = [
     "Compose",
     "Dataset",
     "Encoder",
+    "Settings",
     "Split",
     "adapt",
     "audit",

@@ -57,7 +57,9 @@ encoder = ic.load_encoder(workdir, trust=trust)
 x = np.load(sys.argv[3])
 from invclr_jax.config import from_dict, load_data
 dataset = load_data(from_dict(encoder.config.to_dict()), trust=trust)
-scores = ic.evaluate(encoder, dataset, ["untransformed", "invariance", "alpha"])
+settings = ic.Settings(num_images=16, num_alphas=4)
+names = ["untransformed", "invariance", "alpha"]
+scores = ic.evaluate(encoder, dataset, names, settings=settings)
 print(type(encoder.module).__name__, type(encoder.transform).__name__, len(scores))
 np.savez(sys.argv[4], z=encoder.encode(x), average=encoder.represent(x, jax.random.key(0), 3))
 """
