@@ -29,7 +29,7 @@ from invclr_jax.transforms.image import ImageTransform
 
 _WEIGHTS = flags.DEFINE_string("weights", None, "The safetensors file.", required=True)
 _DATA = flags.DEFINE_string("data", None, "Folder of CIFAR-10.", required=True)
-_OUTPUT = flags.DEFINE_string("output", "experiments/results/adapt_resnet20.json", "JSON file.")
+_OUTPUT = flags.DEFINE_string("output", "experiments/results/adapt/adapt_resnet20.json", "JSON.")
 _TRAIN = flags.DEFINE_integer("num_train", 2000, "Training pictures.")
 _TEST = flags.DEFINE_integer("num_test", 1000, "Test pictures.")
 _VIEWS = flags.DEFINE_integer("num_views", 3, "Transformations of each training picture.")

@@ -14,9 +14,9 @@ from absl import flags
 
 from invclr_jax import cli, data
 from invclr_jax import config as configuration
-from invclr_jax.checkpoint import load_encoder
-from invclr_jax.checkpoint.exporting import to_program
-from invclr_jax.training.adapt import adapt
+from invclr_jax.checkpoint import Encoder, load_encoder
+from invclr_jax.checkpoint.exporting import portable, to_program
+from invclr_jax.training.adapt import Adapted, adapt
 from invclr_jax.training.adapter import AdapterSettings
 
 _DEFAULT = AdapterSettings()
@@ -50,9 +50,17 @@ def main() -> int:
         limit=_LIMIT.value,
         settings=settings,
     )
-    to_program(adapted, pathlib.Path(_OUTPUT.value), shape=dataset.train.images.shape[1:])
+    shape = dataset.train.images.shape[1:]
+    to_program(_portable(encoder, adapted, shape), pathlib.Path(_OUTPUT.value), shape=shape)
     print(f"the adapted encoder is in {_OUTPUT.value}")
     return 0
+
+
+def _portable(encoder: Encoder, adapted: Encoder, shape: tuple[int, ...]) -> Encoder:
+    """The adapter after an encoder that every platform can run."""
+    head = adapted.module.function
+    whole = Adapted(portable(encoder, shape), head.adapter, head.variables)  # type: ignore[arg-type]
+    return Encoder.from_function(whole, adapted.transform)
 
 
 def start() -> None:

@@ -1,5 +1,6 @@
 """Eight virtual CPU devices, strict JAX, golden numbers, and shared fixtures."""
 
+import gc
 import os
 import pathlib
 import tempfile
@@ -41,6 +42,20 @@ def golden():
         return files[name]
 
     return load
+
+
+MOST_MAPS = 25_000
+"""Memory maps of a process after which it forgets compiled programs: Linux allows 65,530."""
+
+
+@pytest.fixture(autouse=True)
+def few_programs():
+    """A process that compiles thousands of programs would run out of memory maps and crash."""
+    yield
+    maps = pathlib.Path("/proc/self/maps")
+    if maps.exists() and maps.read_bytes().count(b"\n") > MOST_MAPS:
+        jax.clear_caches()
+        gc.collect()
 
 
 @pytest.fixture

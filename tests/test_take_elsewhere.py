@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -31,7 +32,7 @@ def run(*words, code=0):
 
 def test_from_weights_to_programs(tmp_path):
     module = resnet.ResNet10(width=4)
-    pictures = np.zeros((2, 8, 8, 3), np.float32)
+    pictures = jnp.zeros((2, 8, 8, 3))
     params, statistics, _ = jax.jit(lambda key: network.init(module, key, pictures))(
         jax.random.key(0)
     )

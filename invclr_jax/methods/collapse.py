@@ -19,7 +19,7 @@ from invclr_jax.objectives.features import unit_rows
 from invclr_jax.parallel import Axis, axis_size, gather_rows, mean_over_devices
 
 SMALLEST_STD = 0.03
-SMALLEST_RANK = 1.5
+SMALLEST_RANK = 1.1
 
 
 def measures(p: Float[Array, "n d"], q: Float[Array, "n d"], axis: Axis = None) -> dict[str, Array]:

@@ -43,7 +43,7 @@ class Penalty:
     def __call__(
         self,
         represent: RepresentWithAux,
-        alpha: Float[Array, "k a"],
+        alpha: Float[Array | np.ndarray, "k a"],
         noise: Noise,
         *,
         box: Distribution,
