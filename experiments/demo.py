@@ -34,7 +34,7 @@ _STEPS = flags.DEFINE_integer("steps", 500, "Training steps of each encoder.", l
 RUNS: dict[str, dict[str, Any]] = {
     "no penalty": {"weight": 0.0},
     "the paper's": {"weight": 0.01, "estimator": "forward", "feature": "unit"},
-    "canonical": {"weight": 1.0, "estimator": "finite", "feature": "canonical"},
+    "canonical": {"weight": 1.0, "estimator": "finite", "feature": "canonical", "ridge": 0.01},
 }
 """Keys of `config.penalty` of each encoder."""
 
