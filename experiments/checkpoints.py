@@ -20,10 +20,6 @@ from invclr_jax.checkpoint import Encoder, load_encoder
 from invclr_jax.evaluation.results import code_version
 from invclr_jax.files import write_atomically
 
-_WORKDIR = flags.DEFINE_string("workdir", "runs/cpu/spirograph", "Folder of NAME/seedK runs.")
-_DATA_PATH = flags.DEFINE_string("data_path", None, "Where CIFAR is, see invclr_jax.data.load.")
-_OUT = flags.DEFINE_string("out", "experiments/results/cpu", "Folder of the results.")
-
 MEASUREMENTS = {"directions": directions.COLUMNS, "all_rows": all_rows.COLUMNS}
 
 
@@ -62,11 +58,15 @@ def measure_all(
 
 def main(name: str) -> int:
     """Measures and prints the table."""
-    out = pathlib.Path(_OUT.value) / f"{name}.json"
-    known = measure_all(name, pathlib.Path(_WORKDIR.value), out, _DATA_PATH.value)
+    out = pathlib.Path(flags.FLAGS.out) / f"{name}.json"
+    known = measure_all(name, pathlib.Path(flags.FLAGS.workdir), out, flags.FLAGS.data_path)
     print(table(known, MEASUREMENTS[name]))
     return 0
 
 
 if __name__ == "__main__":
+    # Here, because other commands have flags of these names.
+    flags.DEFINE_string("workdir", "runs/cpu/spirograph", "Folder of NAME/seedK runs.")
+    flags.DEFINE_string("data_path", None, "Where CIFAR is, see invclr_jax.data.load.")
+    flags.DEFINE_string("out", "experiments/results/cpu", "Folder of the results.")
     cli.run(main, max_arguments=1)
