@@ -48,7 +48,7 @@ def killed(folder: pathlib.Path, kills: int = 20, seed: int = 0) -> dict:
 
 def _resumed(job: tiny.Job, newest: list[int]) -> bool:
     """Whether a start, if it got so far, went on from the newest whole checkpoint."""
-    first = f"going on from step {newest[0]}\n" if newest else "step 3/"
+    first = f"resuming from step {newest[0]}\n" if newest else "step 3/"
     return first in job.said() or not _stepped(job)
 
 
