@@ -23,7 +23,13 @@ from invclr_jax.files import write_atomically
 from invclr_jax.planning import program, run
 
 RUNS = {
-    "paper": ("spirograph", "cifar10", "cifar100", "moco_cifar100:resnet18", "moco_cifar100:resnet50"),
+    "paper": (
+        "spirograph",
+        "cifar10",
+        "cifar100",
+        "moco_cifar100:resnet18",
+        "moco_cifar100:resnet50",
+    ),
     "methods": tuple(
         f"cifar_methods:{name}"
         for name in ("simclr", "byol", "moco_v3", "barlow_twins", "vicreg", "simsiam", "emp")

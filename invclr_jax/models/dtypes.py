@@ -16,6 +16,13 @@ PRECISIONS = ("default", "high", "highest")
 numbers; NVIDIA's GPUs since Ampere round them to TF32 unless it is `highest`; CPUs do not round."""
 
 
+def lax_precision(name: str) -> jax.lax.Precision | None:
+    """What JAX's operations take for a `model.precision`; None follows JAX's own setting."""
+    if name not in PRECISIONS:
+        raise ValueError(f"precision {name!r} is unknown: use one of {', '.join(PRECISIONS)}")
+    return None if name == "default" else jax.lax.Precision[name.upper()]
+
+
 def at_least_float32(dtype: Any) -> jnp.dtype:
     """The dtype of parameters and statistics where the arithmetic is in `dtype` (None: float32)."""
     return jnp.promote_types(jnp.float32 if dtype is None else dtype, jnp.float32)

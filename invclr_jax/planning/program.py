@@ -115,7 +115,9 @@ def arguments(
         return jax.ShapeDtypeStruct((num_devices, *shape), dtype)
 
     state = jax.eval_shape(lambda: create_state(recipe))
-    rows = {name: on_each((kept, *array.shape[1:]), array.dtype) for name, array in split.rows.items()}
+    rows = {
+        name: on_each((kept, *array.shape[1:]), array.dtype) for name, array in split.rows.items()
+    }
     return (
         jax.tree.map(lambda leaf: on_each(leaf.shape, leaf.dtype), state),
         rows,

@@ -98,7 +98,10 @@ class Report:
         found = dataclasses.asdict(step.program) | {"memory": step.program.memory}
         if step.bounds is not None:
             bounds = dataclasses.asdict(step.bounds)
-            found["roofline"] = bounds | {"seconds": step.bounds.seconds, "limit": step.bounds.limit}
+            found["roofline"] = bounds | {
+                "seconds": step.bounds.seconds,
+                "limit": step.bounds.limit,
+            }
             found["images_per_second"] = self.images_per_second(step)
         return found
 
@@ -110,7 +113,9 @@ def table(record: Mapping[str, Any]) -> str:
     rows = [("", *steps), *_rows(record, unit)]
     widths = [max(len(row[i]) for row in rows) for i in range(len(steps) + 1)]
     lines = [
-        "  ".join([row[0].ljust(widths[0])] + [cell.rjust(w) for cell, w in zip(row[1:], widths[1:])])
+        "  ".join(
+            [row[0].ljust(widths[0])] + [cell.rjust(w) for cell, w in zip(row[1:], widths[1:])]
+        )
         for row in rows
     ]
     return "\n".join([_title(record), "", *lines, "", *_foot(record)])
