@@ -4,11 +4,11 @@
     invclr plan --config=cifar10 --topology=a100:8
     invclr plan --config=cifar10
 
-Compiles the run's own training steps, plain and penalised, and shows memory, FLOPs, messages between
-devices and the time that they take at least. TPU slices (v4, v5e, v5p, v6e) are compiled by the TPU
-compiler, which needs no TPU: pip install "invclr_jax[tpu]". GPUs (a100, h100, mi300x) are estimated
-from what the CPU compiler counts. Without --topology: the devices of this machine. Compiling takes
-minutes for the paper's encoders.
+Compiles the run's own training steps, plain and penalised, and shows memory, FLOPs, messages
+between devices and the time that they take at least. TPU slices (v4, v5e, v5p, v6e) are compiled by
+the TPU compiler, which needs no TPU: pip install "invclr_jax[tpu]". GPUs (a100, h100, mi300x) are
+estimated from what the CPU compiler counts. Without --topology: the devices of this machine.
+Compiling takes minutes for the paper's encoders.
 """
 
 import json

@@ -1,7 +1,7 @@
 """Ways to compute a convolution, and which of them is the fastest on CPUs.
 
-Each is a function `(x, kernel, stride, precision) -> y` with the same result up to rounding. Kernels are k×k
-with k odd, and (k-1)/2 zeros are padded on each side.
+Each is a function `(x, kernel, stride, precision) -> y` with the same result up to rounding.
+Kernels are k×k with k odd, and (k-1)/2 zeros are padded on each side.
 """
 
 import functools

@@ -48,32 +48,24 @@ def advise(
       programs: its steps.
       bounds: their rooflines, empty where the chip is not known.
     """
-    largest = max(programs, key=lambda program: program.memory)
     if machine.memory is None:
         return ["the memory of this device is not in the table: compare the total with what it has"]
-    said = []
+    largest = max(programs, key=lambda program: program.memory)
     if largest.memory > machine.memory * (1 - RESERVE):
-        said += smaller(config)
-    else:
-        most = largest_batch(largest, machine, config.batch_size)
-        used = largest.memory / machine.memory
-        if most and used < LITTLE_USED:
-            said.append(
-                f"a batch of up to {most} fits by a linear model of the temporaries; methods change "
-                "with their batch size, so a smaller slice may be the better use"
-            )
-        if config.model.remat:
-            said.append("it may fit without config.model.remat, which costs a forward pass")
-    if any(bound.limit != "links" for bound in bounds) and config.model.dtype == "float32":
+        return smaller(config)
+    said = []
+    most = largest_batch(largest, machine, config.batch_size)
+    if most and largest.memory < LITTLE_USED * machine.memory:
         said.append(
-            "config.model.dtype=bfloat16 halves the activations' memory and traffic"
-            + (
-                ""
-                if machine.chip and machine.chip.platform == "tpu"
-                else "; products are faster too"
-            )
+            f"a batch of up to {most} fits, by a linear model of the temporaries; a method changes "
+            "with its batch, so a smaller slice may be the better use"
         )
-    if any(bound.limit == "links" for bound in bounds):
+    if config.model.remat:
+        said.append("it may fit without config.model.remat, which costs a forward pass")
+    limits = {bound.limit for bound in bounds}
+    if limits - {"links"} and config.model.dtype == "float32":
+        said.append("config.model.dtype=bfloat16 halves the memory and traffic of activations")
+    if "links" in limits:
         said.append("messages between devices take longest: use fewer devices or a larger batch")
     return said
 

@@ -7,6 +7,7 @@ import math
 import os
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import jax
 from jax.experimental import topologies
@@ -22,6 +23,7 @@ _QUIET = {
     "TPU_SKIP_MDS_QUERY": "1",  # there is no metadata server to ask
     "TPU_ACCELERATOR_TYPE": "v5litepod-8",
     "TPU_WORKER_HOSTNAMES": "localhost",
+    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",  # no device is opened, so several may compile at a time
 }
 """What libtpu asks for where there is no TPU; the topology itself is given by name."""
 
@@ -96,16 +98,16 @@ def _slice(topology: str, chip: Chip, sides: list[int]) -> Machine:
     host = sides if count <= _ON_ONE_HOST[chip.name] else [2, 2, 1]
     try:
         with _environment(_QUIET):
-            description = topologies.get_topology_desc(
+            devices: Sequence[Any] = topologies.get_topology_desc(
                 platform="tpu", topology_name=topology, chips_per_host_bounds=host
-            )
+            ).devices
     except jax.errors.JaxRuntimeError as error:
         raise ValueError(
             f"the TPU compiler refuses the topology {topology} ({error}): use one such as "
             f"{EXAMPLES}"
         ) from None
-    hosts = len({device.process_index for device in description.devices})
-    return Machine(topology, chip, description.devices, count, hosts, "tpu")
+    hosts = len({device.process_index for device in devices})
+    return Machine(topology, chip, devices, count, hosts, "tpu")
 
 
 def _gpus(topology: str, chip: Chip, count: int) -> Machine:

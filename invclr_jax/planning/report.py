@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import ml_collections
 
+from invclr_jax.planning.collectives import Collective
 from invclr_jax.planning.machines import Machine
 from invclr_jax.planning.program import Program
 from invclr_jax.planning.roofline import Bounds, hours
@@ -53,7 +54,7 @@ class Report:
     def hours(self) -> float | None:
         """Of the whole run, at the assumed efficiency; None where that is not known."""
         seconds = {name: step.bounds.seconds for name, step in self.steps.items() if step.bounds}
-        if len(seconds) < len(self.steps):
+        if len(seconds) < 1 + bool(self.config.penalty.weight):
             return None
         return hours(
             seconds["plain"],
@@ -106,6 +107,18 @@ class Report:
         return found
 
 
+def programs(record: Mapping[str, Any]) -> dict[str, Program]:
+    """The compiled programs of a record, by their fingerprints."""
+    names = {field.name for field in dataclasses.fields(Program)}
+    found = {}
+    for step in record["steps"].values():
+        if "refusal" not in step:
+            values = {name: step[name] for name in names}
+            values["collectives"] = tuple(Collective(**c) for c in step["collectives"])
+            found[step["fingerprint"]] = Program(**values)
+    return found
+
+
 def table(record: Mapping[str, Any]) -> str:
     """A record as text of one column for each step."""
     steps = record["steps"]
@@ -113,10 +126,7 @@ def table(record: Mapping[str, Any]) -> str:
     rows = [("", *steps), *_rows(record, unit)]
     widths = [max(len(row[i]) for row in rows) for i in range(len(steps) + 1)]
     lines = [
-        "  ".join(
-            [row[0].ljust(widths[0])] + [cell.rjust(w) for cell, w in zip(row[1:], widths[1:])]
-        )
-        for row in rows
+        "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows
     ]
     return "\n".join([_title(record), "", *lines, "", *_foot(record)])
 
@@ -162,8 +172,8 @@ def _foot(record: Mapping[str, Any]) -> list[str]:
             lines.append(f"the {name} step does not fit: {step['refusal']}")
     if record["hours"] is not None:
         lines.append(
-            f"{record['num_steps']:,} steps: {record['hours']:.2f} h, if {record['efficiency']:.0%} "
-            "of the roofline is reached, which nobody has measured"
+            f"{record['num_steps']:,} steps: {record['hours']:.2f} h, if "
+            f"{record['efficiency']:.0%} of the roofline is reached, which nobody has measured"
         )
     return lines + [f"- {sentence}" for sentence in record["advice"]]
 
@@ -171,7 +181,7 @@ def _foot(record: Mapping[str, Any]) -> list[str]:
 def _sent(collectives: Sequence[Mapping[str, Any]], kind: str) -> str:
     for found in collectives:
         if found["kind"] == kind:
-            return f"{found['count']} × , {found['bytes'] / 1e6:.2f} MB".replace(" × ,", ":")
+            return f"{found['count']}: {found['bytes'] / 1e6:.2f} MB"
     return "none"
 
 

@@ -2,7 +2,8 @@
 
 import dataclasses
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import ml_collections
@@ -12,6 +13,7 @@ from invclr_jax import data
 from invclr_jax.data import cifar
 from invclr_jax.planning import advice, machines, program, roofline
 from invclr_jax.planning.machines import Machine
+from invclr_jax.planning.program import Program
 from invclr_jax.planning.report import Report, Step
 from invclr_jax.training.loop import total_steps
 
@@ -66,7 +68,11 @@ def lower(config: ml_collections.ConfigDict, topology: str | None) -> Job:
 
 
 def compile_job(
-    job: Job, *, efficiency: float = roofline.EFFICIENCY, keep: Keep | None = None
+    job: Job,
+    *,
+    efficiency: float = roofline.EFFICIENCY,
+    keep: Keep | None = None,
+    known: Mapping[str, Program] = MappingProxyType({}),
 ) -> Report:
     """Compiles a run's steps, which takes minutes for a large one, and reports what they need.
 
@@ -74,21 +80,28 @@ def compile_job(
       job: of `lower`.
       efficiency: part of the roofline's speed to expect.
       keep: given the texts of the compiled programs.
+      known: programs that were compiled before, by their fingerprints.
     """
     config, machine = job.config, job.machine
     steps = {}
     for name, lowered in job.lowered.items():
-        _LOG.info("compiling the %s step for %s", name, machine.name)
+        compiled = known.get(program.fingerprint(lowered)) if known else None
         try:
-            compiled, text = program.compile_step(lowered)
+            compiled = compiled or _compile(name, lowered, machine, keep)
         except program.TooLargeError as error:
             steps[name] = Step(None, None, str(error))
             continue
-        if keep is not None:
-            keep(name, text)
         options = config.model.dtype, config.model.precision
         steps[name] = Step(compiled, roofline.bounds(compiled, machine, *options))
     return Report(config, machine, job.num_steps, steps, efficiency, _advice(job, steps))
+
+
+def _compile(name: str, lowered: Any, machine: Machine, keep: Keep | None) -> Program:
+    _LOG.info("compiling the %s step for %s", name, machine.name)
+    compiled, text = program.compile_step(lowered)
+    if keep is not None:
+        keep(name, text)
+    return compiled
 
 
 def plan(
