@@ -21,7 +21,7 @@ from experiments import accelerator_page as page
 from invclr_jax import cli
 from invclr_jax import config as configuration
 from invclr_jax.files import write_atomically
-from invclr_jax.planning import program, run
+from invclr_jax.planning import machines, program, run
 from invclr_jax.planning.report import programs
 
 RUNS = {
@@ -80,6 +80,8 @@ def _commit() -> str:
 def main() -> int:
     """Plans what is missing and writes the page."""
     names = [name for group in _RUNS.value for name in RUNS.get(group, (group,))]
+    for topology in _TOPOLOGIES.value:
+        machines.prepare(topology)
     for topology in _TOPOLOGIES.value:
         for name in names:
             plan(name, topology)

@@ -33,13 +33,14 @@ flags.mark_flag_as_required("config")
 
 def main() -> int:
     """Plans, prints a table and writes the record."""
-    from invclr_jax.planning import run
+    from invclr_jax.planning import machines, run
     from invclr_jax.planning.report import table
 
     def keep(name: str, text: str) -> None:
         if _PROGRAMS.value:
             write_atomically(pathlib.Path(_PROGRAMS.value) / f"{name}.hlo", text)
 
+    machines.prepare(_TOPOLOGY.value)
     job = run.lower(_CONFIG.value, _TOPOLOGY.value)
     record = run.compile_job(job, efficiency=_EFFICIENCY.value, keep=keep).record()
     print(table(record))

@@ -80,6 +80,13 @@ def find(topology: str | None) -> Machine:
     raise ValueError(f"no topology {topology!r}: use one such as {EXAMPLES}")
 
 
+def prepare(topology: str | None) -> None:
+    """Makes room for the virtual devices that GPUs are counted on, before JAX starts."""
+    match = _COUNT.fullmatch(topology or "")
+    if match and match[1] in CHIPS and "xla_force_host" not in os.environ.get("XLA_FLAGS", ""):
+        jax.config.update("jax_num_cpu_devices", int(match[2]))
+
+
 def _this_machine() -> Machine:
     devices = jax.devices()
     first = devices[0]
@@ -112,13 +119,11 @@ def _slice(topology: str, chip: Chip, sides: list[int]) -> Machine:
 
 def _gpus(topology: str, chip: Chip, count: int) -> Machine:
     """Virtual CPU devices: their compiler counts FLOPs, bytes and memory without a GPU."""
-    with contextlib.suppress(RuntimeError):  # JAX has started already
-        jax.config.update("jax_num_cpu_devices", count)
     devices = jax.devices("cpu")
     if len(devices) < count:
         raise ValueError(
-            f"--topology={topology} needs {count} virtual CPU devices and JAX has started with "
-            f"{len(devices)}: set XLA_FLAGS=--xla_force_host_platform_device_count={count}"
+            f"--topology={topology} needs {count} virtual CPU devices and JAX has {len(devices)}: "
+            f"set XLA_FLAGS=--xla_force_host_platform_device_count={count}"
         )
     return Machine(topology, chip, devices[:count], count, 1, "cpu")
 
