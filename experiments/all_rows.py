@@ -1,51 +1,141 @@
 """CIFAR again, fairly: every row, standardised features, l2 chosen on held-out rows, and kNN.
 
-The records' probe has a fixed l2, which favours features
-of large variance, and 4000 training rows. `experiments.checkpoints` measures it.
+The records' probe has a fixed l2, which favours features of large variance, and 4000 training
+rows. Here the same probe also judges averaged features and, fitted to plain pictures, rotated and
+corrupted ones. `experiments.checkpoints` measures it.
 """
 
+import dataclasses
+
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from invclr_jax.checkpoint import Encoder
 from invclr_jax.data import load
-from invclr_jax.evaluation.features import plain_features
+from invclr_jax.evaluation.features import average_features, plain_features
 from invclr_jax.evaluation.knn import knn_predict
+from invclr_jax.evaluation.probes import Classifier
 from invclr_jax.evaluation.selection import choose_l2
+from invclr_jax.transforms.corruptions import NAMES, SEVERITIES, corrupt
+from invclr_jax.transforms.pictures import as_floats
+from invclr_jax.transforms.warping import affine
 
 GRID = tuple(10.0**power for power in range(-6, 0))
-COLUMNS = {"probe": "probe, %", "knn": "kNN, %", "error": "binomial error, %", "l2": "l2"}
+SAMPLES = 16
+"""M of averaged features."""
+DEGREES = (-30, -20, -10, 10, 20, 30)
+CORRUPTED = 1000
+"""Test rows that every corruption is tried on."""
+COLUMNS = {
+    "probe": "probe, %",
+    "knn": "kNN, %",
+    "error": "binomial error, %",
+    "averaged/probe": f"averaged, M={SAMPLES}, %",
+    "averaged/knn": f"kNN, M={SAMPLES}, %",
+    "rotated": "rotated by 10 to 30°, %",
+    "corrupted": "corrupted, %",
+    "l2": "l2",
+}
 
 
-def score(train, test, labels, test_labels, num_classes: int) -> dict[str, float]:
-    """All columns.
+@dataclasses.dataclass(frozen=True, eq=False)
+class Probe:
+    """A linear classifier of standardised features.
+
+    Attributes:
+      mean: of the training rows, `[1, d]`.
+      std: theirs, 1 where nothing varies.
+      classifier: of what they leave.
+      l2: its weight decay, chosen on held-out training rows.
+    """
+
+    mean: np.ndarray
+    std: np.ndarray
+    classifier: Classifier
+    l2: float
+
+    def decide(self, features: np.ndarray) -> np.ndarray:
+        """The classes of rows `[n, d]`."""
+        scores = self.classifier.scores((features - self.mean) / self.std)
+        return np.asarray(jnp.argmax(scores, axis=1))
+
+
+def fit(train: np.ndarray, labels: np.ndarray, num_classes: int) -> Probe:
+    """The probe of training rows `[n, d]`."""
+    mean, std = train.mean(0, keepdims=True), train.std(0, keepdims=True)
+    std = np.where(std > 0, std, 1)
+    choice = choose_l2((train - mean) / std, labels, num_classes=num_classes, grid=GRID)
+    return Probe(mean, std, choice.probe, choice.l2)
+
+
+def score(
+    probe: Probe,
+    train: np.ndarray,
+    test: np.ndarray,
+    labels: np.ndarray,
+    test_labels: np.ndarray,
+) -> dict[str, float]:
+    """Accuracy of the probe with its error, and that of kNN, in percent.
 
     Args:
+      probe: fitted to the training rows.
       train: features of the training rows, `[n, d]`.
       test: of the test rows, `[t, d]`.
       labels: classes of the training rows.
       test_labels: of the test rows.
-      num_classes: how many there are.
     """
-    mean, std = train.mean(0, keepdims=True), train.std(0, keepdims=True)
-    scaled, test_scaled = ((rows - mean) / np.where(std > 0, std, 1) for rows in (train, test))
-    choice = choose_l2(scaled, labels, num_classes=num_classes, grid=GRID)
-    guesses = {
-        "probe": jnp.argmax(choice.probe.scores(test_scaled), axis=1),
-        "knn": knn_predict(train, labels, test, num_classes=num_classes),
-    }
-    found = {name: float(100 * np.mean(guess == test_labels)) for name, guess in guesses.items()}
-    error = np.sqrt(found["probe"] * (100 - found["probe"]) / len(test_labels))
-    return found | {"error": float(error), "l2": choice.l2}
+    num_classes = int(labels.max()) + 1
+    near = knn_predict(train, labels, test, num_classes=num_classes)
+    right = _percent(probe.decide(test), test_labels)
+    error = np.sqrt(right * (100 - right) / len(test_labels))
+    return {"probe": right, "knn": _percent(near, test_labels), "error": float(error)}
 
 
 def measure(encoder: Encoder, data_path: str | None) -> dict[str, float]:
-    """`score` for every row of the encoder's data."""
+    """All columns for every row of the encoder's data."""
     data = load(encoder.config.data.name, path=data_path)
     assert data.test is not None
-    assert data.num_classes is not None
-    train, test = (
-        np.asarray(plain_features(encoder.encode_inputs, encoder.transform, part.images))
-        for part in (data.train, data.test)
-    )
-    return score(train, test, data.train.labels, data.test.labels, data.num_classes)
+    labels, test_labels = data.train.labels, data.test.labels
+    train_key, test_key, noise_key = jax.random.split(jax.random.key(0), 3)
+
+    def plain(images):
+        return np.asarray(plain_features(encoder.encode_inputs, encoder.transform, images))
+
+    def averaged(images, key):
+        options = encoder.encode_inputs, encoder.transform, images, key, SAMPLES
+        return np.asarray(average_features(*options))
+
+    train, test = plain(data.train.images), plain(data.test.images)
+    probe = fit(train, labels, data.num_classes)
+    found = score(probe, train, test, labels, test_labels) | {"l2": probe.l2}
+    means = averaged(data.train.images, train_key), averaged(data.test.images, test_key)
+    of_means = score(fit(means[0], labels, data.num_classes), *means, labels, test_labels)
+    found |= {f"averaged/{name}": of_means[name] for name in ("probe", "knn")}
+
+    def accuracy(images):
+        return _percent(probe.decide(plain(images)), test_labels[: len(images)])
+
+    pictures = data.test.images
+    found["rotated"] = float(np.mean([accuracy(rotate(pictures, angle)) for angle in DEGREES]))
+    tried = [
+        accuracy(corrupt(pictures[:CORRUPTED], name, severity, noise_key))
+        for name in NAMES
+        for severity in SEVERITIES
+    ]
+    return found | {"corrupted": float(np.mean(tried))}
+
+
+def rotate(images: np.ndarray, degrees: float) -> np.ndarray:
+    """Pictures turned about their centres, edge pixels repeated, floats in [0, 1]."""
+    alpha = np.zeros((1, 6), np.float32)
+    alpha[:, 0] = degrees / 360
+    parts = [
+        affine(as_floats(part), np.repeat(alpha, len(part), axis=0), antialias=False)
+        for part in np.array_split(images, -(-len(images) // 1000))
+    ]
+    return np.concatenate([np.asarray(part) for part in parts])
+
+
+def _percent(guess, labels) -> float:
+    return float(100 * np.mean(np.asarray(guess) == labels))
