@@ -13,6 +13,7 @@ import numpy as np
 
 from invclr_jax.checkpoint import Encoder
 from invclr_jax.data import load
+from invclr_jax.evaluation.context import labels_of
 from invclr_jax.evaluation.features import average_features, plain_features
 from invclr_jax.evaluation.knn import knn_predict
 from invclr_jax.evaluation.probes import Classifier
@@ -96,7 +97,8 @@ def measure(encoder: Encoder, data_path: str | None) -> dict[str, float]:
     """All columns for every row of the encoder's data."""
     data = load(encoder.config.data.name, path=data_path)
     assert data.test is not None
-    labels, test_labels = data.train.labels, data.test.labels
+    labels, test_labels = labels_of(data.train), labels_of(data.test)
+    num_classes = int(labels.max()) + 1
     train_key, test_key, noise_key = jax.random.split(jax.random.key(0), 3)
 
     def plain(images):
@@ -107,10 +109,10 @@ def measure(encoder: Encoder, data_path: str | None) -> dict[str, float]:
         return np.asarray(average_features(*options))
 
     train, test = plain(data.train.images), plain(data.test.images)
-    probe = fit(train, labels, data.num_classes)
+    probe = fit(train, labels, num_classes)
     found = score(probe, train, test, labels, test_labels) | {"l2": probe.l2}
     means = averaged(data.train.images, train_key), averaged(data.test.images, test_key)
-    of_means = score(fit(means[0], labels, data.num_classes), *means, labels, test_labels)
+    of_means = score(fit(means[0], labels, num_classes), *means, labels, test_labels)
     found |= {f"averaged/{name}": of_means[name] for name in ("probe", "knn")}
 
     def accuracy(images):
