@@ -2,10 +2,12 @@
 
 The records' probe has a fixed l2, which favours features of large variance, and 4000 training
 rows. Here the same probe also judges averaged features and, fitted to plain pictures, rotated and
-corrupted ones. `experiments.checkpoints` measures it.
+corrupted ones. Alpha is that of colours at the paper's strength, whatever the encoder was trained
+with. `experiments.checkpoints` measures it.
 """
 
 import dataclasses
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -13,12 +15,14 @@ import numpy as np
 
 from invclr_jax.checkpoint import Encoder
 from invclr_jax.data import load
+from invclr_jax.evaluation.alpha import predict_alpha
 from invclr_jax.evaluation.context import labels_of
-from invclr_jax.evaluation.features import average_features, plain_features
+from invclr_jax.evaluation.features import average_features, plain_features, transformed_features
 from invclr_jax.evaluation.knn import knn_predict
 from invclr_jax.evaluation.probes import Classifier
 from invclr_jax.evaluation.selection import choose_l2
 from invclr_jax.transforms.corruptions import NAMES, SEVERITIES, corrupt
+from invclr_jax.transforms.image import ImageTransform
 from invclr_jax.transforms.pictures import as_floats
 from invclr_jax.transforms.warping import affine
 
@@ -28,6 +32,13 @@ SAMPLES = 16
 DEGREES = (-30, -20, -10, 10, 20, 30)
 CORRUPTED = 1000
 """Test rows that every corruption is tried on."""
+STILL: dict[str, Any] = {
+    "crop": False,
+    "flip": False,
+    "grey_probability": 0.0,
+    "jitter_probability": 1.0,
+}
+"""Options that leave colours alone to vary."""
 COLUMNS = {
     "probe": "probe, %",
     "knn": "kNN, %",
@@ -36,6 +47,7 @@ COLUMNS = {
     "averaged/knn": f"kNN, M={SAMPLES}, %",
     "rotated": "rotated by 10 to 30°, %",
     "corrupted": "corrupted, %",
+    "alpha": "alpha explained",
     "l2": "l2",
 }
 
@@ -99,7 +111,7 @@ def measure(encoder: Encoder, data_path: str | None) -> dict[str, float]:
     assert data.test is not None
     labels, test_labels = labels_of(data.train), labels_of(data.test)
     num_classes = int(labels.max()) + 1
-    train_key, test_key, noise_key = jax.random.split(jax.random.key(0), 3)
+    train_key, test_key, noise_key, alpha_key = jax.random.split(jax.random.key(0), 4)
 
     def plain(images):
         return np.asarray(plain_features(encoder.encode_inputs, encoder.transform, images))
@@ -125,7 +137,29 @@ def measure(encoder: Encoder, data_path: str | None) -> dict[str, float]:
         for name in NAMES
         for severity in SEVERITIES
     ]
-    return found | {"corrupted": float(np.mean(tried))}
+    coloured = (part.images[: len(pictures)] for part in (data.train, data.test))
+    explained = alpha_explained(encoder, *coloured, alpha_key)
+    return found | {"corrupted": float(np.mean(tried)), "alpha": explained}
+
+
+def alpha_explained(encoder: Encoder, train: np.ndarray, test: np.ndarray, key) -> float:
+    """The share of the colours' variance that ridge regression reads from z, at least 0.
+
+    Args:
+      encoder: of pictures.
+      train: pictures to fit to, each with colours of its own.
+      test: pictures to judge by.
+      key: of the colours.
+    """
+    size, mean, std = (getattr(encoder.transform, name) for name in ("size", "mean", "std"))
+    transform = ImageTransform(size, mean, std, **STILL)
+    pairs = [
+        transformed_features(encoder.encode_inputs, transform, x, k, 1)
+        for x, k in zip((train, test), jax.random.split(key), strict=True)
+    ]
+    (z, alpha), (test_z, test_alpha) = (tuple(part[:, 0] for part in pair) for pair in pairs)
+    read = predict_alpha(z, alpha, test_z, test_alpha)
+    return max(0.0, float(1 - np.mean(read.mse / read.reference)))
 
 
 def rotate(images: np.ndarray, degrees: float) -> np.ndarray:
