@@ -7,6 +7,7 @@ with. `experiments.checkpoints` measures it.
 """
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -27,8 +28,10 @@ from invclr_jax.transforms.pictures import as_floats
 from invclr_jax.transforms.warping import affine
 
 GRID = tuple(10.0**power for power in range(-6, 0))
-SAMPLES = 16
+SAMPLES = 8
 """M of averaged features."""
+AVERAGED = 10_000
+"""Training rows that are averaged; the probe of means keeps the l2 of the plain one."""
 DEGREES = (-30, -20, -10, 10, 20, 30)
 CORRUPTED = 1000
 """Test rows that every corruption is tried on."""
@@ -74,11 +77,13 @@ class Probe:
         return np.asarray(jnp.argmax(scores, axis=1))
 
 
-def fit(train: np.ndarray, labels: np.ndarray, num_classes: int) -> Probe:
-    """The probe of training rows `[n, d]`."""
+def fit(
+    train: np.ndarray, labels: np.ndarray, num_classes: int, grid: Sequence[float] = GRID
+) -> Probe:
+    """The probe of training rows `[n, d]`, with an l2 of the grid."""
     mean, std = train.mean(0, keepdims=True), train.std(0, keepdims=True)
     std = np.where(std > 0, std, 1)
-    choice = choose_l2((train - mean) / std, labels, num_classes=num_classes, grid=GRID)
+    choice = choose_l2((train - mean) / std, labels, num_classes=num_classes, grid=grid)
     return Probe(mean, std, choice.probe, choice.l2)
 
 
@@ -123,8 +128,9 @@ def measure(encoder: Encoder, data_path: str | None) -> dict[str, float]:
     train, test = plain(data.train.images), plain(data.test.images)
     probe = fit(train, labels, num_classes)
     found = score(probe, train, test, labels, test_labels) | {"l2": probe.l2}
-    means = averaged(data.train.images, train_key), averaged(data.test.images, test_key)
-    of_means = score(fit(means[0], labels, num_classes), *means, labels, test_labels)
+    rows = labels[:AVERAGED]
+    means = averaged(data.train.images[:AVERAGED], train_key), averaged(data.test.images, test_key)
+    of_means = score(fit(means[0], rows, num_classes, (probe.l2,)), *means, rows, test_labels)
     found |= {f"averaged/{name}": of_means[name] for name in ("probe", "knn")}
 
     def accuracy(images):
@@ -137,8 +143,7 @@ def measure(encoder: Encoder, data_path: str | None) -> dict[str, float]:
         for name in NAMES
         for severity in SEVERITIES
     ]
-    coloured = (part.images[: len(pictures)] for part in (data.train, data.test))
-    explained = alpha_explained(encoder, *coloured, alpha_key)
+    explained = alpha_explained(encoder, data.train.images[: len(pictures)], pictures, alpha_key)
     return found | {"corrupted": float(np.mean(tried)), "alpha": explained}
 
 
