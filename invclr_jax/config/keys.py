@@ -39,6 +39,7 @@ def default_config() -> ml_collections.ConfigDict:
         stem="auto",
         conv="auto",
         dtype="float32",
+        precision="default",  # of float32 products on GPUs and TPUs: "high", "highest"
         remat=False,  # recompute blocks in the backward pass: less memory on GPUs and TPUs
         projection_dim=later(int),  # None: the method's, 128 for SimCLR
         options={},  # further fields of the encoder, such as pool="token" of vit_tiny
