@@ -10,7 +10,6 @@ import numpy as np
 
 from invclr_jax.data.arrays import read_npz
 from invclr_jax.data.folder import load_folder
-from invclr_jax.evaluation.features import in_batches
 from invclr_jax.evaluation.progress import Progress, bar
 from invclr_jax.files import replacing
 
@@ -19,7 +18,7 @@ from invclr_jax.files import replacing
 class Extractor(Protocol):
     """What is needed of an encoder here."""
 
-    def encode(self, images: Any) -> Any:
+    def encode(self, images: Any, *, batch_size: int, progress: Progress | None) -> Any:
         """Plain images -> z."""
         ...
 
@@ -46,14 +45,12 @@ def extract(
       x: images, or what the encoder's transform takes.
       num_samples: M; 0 for plain images.
       seed: of the transformations.
-      batch_size: inputs at a time; decides no feature.
+      batch_size: inputs that each device takes at a time; decides no feature.
       title: of the progress bar.
     """
     with bar(title, len(x)) as progress:
         if num_samples == 0:
-            return np.asarray(
-                in_batches(lambda images, _: encoder.encode(images), x, batch_size, progress)
-            )
+            return np.asarray(encoder.encode(x, batch_size=batch_size, progress=progress))
         key = jax.random.key(seed)
         z = encoder.represent(x, key, num_samples, batch_size=batch_size, progress=progress)
         return np.asarray(z)
