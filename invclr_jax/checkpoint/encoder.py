@@ -14,8 +14,8 @@ from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
 from invclr_jax.evaluation import checks, passes
 from invclr_jax.evaluation.features import average_features
-from invclr_jax.evaluation.sweep import sweep
 from invclr_jax.evaluation.progress import Progress
+from invclr_jax.evaluation.sweep import sweep
 from invclr_jax.models import network
 from invclr_jax.models.function import Function
 from invclr_jax.transforms.base import Transform, takes_images

@@ -51,8 +51,15 @@ def plain_features(
       progress: likewise.
       memory: likewise.
     """
-    options = {"untransformed": transform.untransformed, "memory": memory, "progress": progress}
-    return sweep(passes.plain, {"encode": _as_partial(encode)}, x, batch_size, **options)
+    return sweep(
+        passes.plain,
+        {"encode": as_partial(encode)},
+        x,
+        batch_size,
+        memory=memory,
+        progress=progress,
+        untransformed=transform.untransformed,
+    )
 
 
 def average_features(
@@ -119,7 +126,7 @@ def average_features_curve(
     for num in nums:
         at_least_one(num, "M, the number of transformations to average over,")
     ascending = sorted(set(nums))
-    shared = {"encode": _as_partial(encode), "key": key, "stops": jnp.array(ascending)}
+    shared = {"encode": as_partial(encode), "key": key, "stops": jnp.array(ascending)}
     means = sweep(
         passes.running_means,
         shared,
@@ -131,7 +138,7 @@ def average_features_curve(
         progress=progress,
         sample=transform.sample,
         apply=transform.apply,
-        chunk=_transforms_at_once(len(x), batch_size, ascending[-1]),
+        chunk=transforms_at_once(len(x), batch_size, ascending[-1]),
     )
     return dict(zip(ascending, means, strict=True))
 
@@ -188,7 +195,7 @@ def features_at(
     """
     return sweep(
         passes.given,
-        {"encode": _as_partial(encode)},
+        {"encode": as_partial(encode)},
         x,
         batch_size,
         rows={"alpha": alpha, "beta": beta},
@@ -213,7 +220,7 @@ def _separate(
     at_least_one(number, "the number of transformations")
     return sweep(
         passes.each,
-        {"encode": _as_partial(encode), "key": key},
+        {"encode": as_partial(encode), "key": key},
         x,
         batch_size,
         indexed=True,
@@ -222,17 +229,17 @@ def _separate(
         sample=transform.sample,
         apply=transform.apply,
         number=number,
-        chunk=_transforms_at_once(len(x), batch_size, number),
+        chunk=transforms_at_once(len(x), batch_size, number),
         fix_beta=fix_beta,
     )
 
 
-def _as_partial(encode: Encode) -> Partial:
+def as_partial(encode: Encode) -> Partial:
     """A pytree: arrays bound to it are traced, the function itself is compared by identity."""
     return encode if isinstance(encode, Partial) else Partial(encode)
 
 
-def _transforms_at_once(num_rows: int, batch_size: int, num_samples: int) -> int:
+def transforms_at_once(num_rows: int, batch_size: int, num_samples: int) -> int:
     """Several where there are fewer inputs than the encoder takes at a time, else one."""
     at_least_one(batch_size, "batch_size")
     most = min(num_samples, max(1, batch_size // max(num_rows, 1)))

@@ -130,6 +130,39 @@ def each(
     return join(z), join(alpha)
 
 
+@functools.partial(jax.jit, static_argnames=("sample", "apply", "chunk"))
+def predictions(
+    encode: Partial,
+    x: Array,
+    key: PRNGKeyArray,
+    index: Int[Array, " n"],
+    stops: Int[Array, " k"],
+    weights: Float[Array, "k d c"],
+    bias: Float[Array, "k c"],
+    *,
+    sample: Callable,
+    apply: Callable,
+    chunk: int,
+) -> Float[Array, "n k c"]:
+    """log of the mean over `stops[k]` transformations of classifier k's probabilities.
+
+    No feature outlives its turn: what is kept are the sums.
+    """
+
+    def add(i, total):
+        m = i * chunk + jnp.arange(chunk)
+        z = _encode_all(encode, apply, x, *_draw(sample, key, index, m), chunk)
+        scores = jnp.einsum("mnd,kdc->mnkc", z.astype(bias.dtype), weights, precision="highest")
+        each = jax.nn.log_softmax(scores + bias[None, None])
+        counts = m[:, None, None, None] < stops[None, None, :, None]
+        new = jax.nn.logsumexp(each, axis=0, where=counts)
+        return jnp.logaddexp(total, new)
+
+    start = jnp.full((len(index), *bias.shape), -jnp.inf, bias.dtype)
+    total = jax.lax.fori_loop(0, -(-jnp.max(stops) // chunk), add, start)
+    return total - jnp.log(stops).astype(bias.dtype)[None, :, None]
+
+
 def _draw(sample: Callable, key: PRNGKeyArray, index: Array, m: Array) -> tuple[Array, Any]:
     """alpha and beta of every (m, image), as `[chunk · n, ...]` with m the slow axis."""
 
