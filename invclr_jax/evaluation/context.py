@@ -9,7 +9,7 @@ import jax
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from invclr_jax.data import Dataset, Split, sample
+from invclr_jax.data import Dataset, Pictures, Split, sample
 from invclr_jax.evaluation import ensemble, features, fingerprint
 from invclr_jax.evaluation.probes import Classifier
 from invclr_jax.evaluation.progress import bar
@@ -225,7 +225,7 @@ class Context:
         return train, test
 
     def pass_over(
-        self, title: str, x: np.ndarray, key: PRNGKeyArray | None, compute: Callable
+        self, title: str, x: np.ndarray | Pictures, key: PRNGKeyArray | None, compute: Callable
     ) -> Any:
         """One pass over inputs with a progress bar.
 

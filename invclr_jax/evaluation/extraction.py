@@ -66,7 +66,7 @@ def read_inputs(path: pathlib.Path, size: int) -> dict[str, np.ndarray]:
     arrays: dict[str, np.ndarray] = {}
     for name, split in (("train", dataset.train), ("test", dataset.test)):
         if split is not None:
-            arrays[f"{name}_images"] = split.images
+            arrays[f"{name}_images"] = split.array
             if split.labels is not None:
                 arrays[f"{name}_labels"] = split.labels
     return arrays

@@ -6,13 +6,26 @@ from collections.abc import Callable, Iterable
 import jax
 import numpy as np
 
-from invclr_jax.data import Dataset, Split
+from invclr_jax.data import Dataset, Pictures, Split
+from invclr_jax.data.streaming import source
 
 
 def of_data(dataset: Dataset, train: Split, test: Split) -> str:
     """Of the rows that are used, their shapes and types, and the names of data and labels."""
     names = f"{dataset.name} {dataset.num_classes} {dataset.label_names}"
-    return _digest(names, (train.images, train.labels, test.images, test.labels))
+    arrays: list[np.ndarray | None] = [train.labels, test.labels]
+    for split in (test, train):
+        if isinstance(split.images, Pictures):
+            names += " " + _of_pictures(split.images)
+        else:
+            arrays.insert(0, split.images)
+    return _digest(names, arrays)
+
+
+def _of_pictures(pictures: Pictures) -> str:
+    """Of their names, sizes and choice; what they look like is not read."""
+    rows = _digest("rows", (pictures.rows,))
+    return f"{source.fingerprint(pictures.source)} {pictures.shape} {pictures.on_error} {rows}"
 
 
 def of_encoder(encode: Callable) -> str | None:

@@ -10,6 +10,7 @@ import pytest
 
 from invclr_jax.evaluation import ensemble, features, probes
 from invclr_jax.evaluation.metrics import accuracy, cross_entropy, squared_error
+from invclr_jax.transforms.base import Box
 
 RNG = np.random.default_rng(0)
 CENTRES = RNG.normal(size=(3, 4))
@@ -45,9 +46,13 @@ class Shifted:
     """Shifts the features that stand in for pictures."""
 
     amount: float = 1.0
+    alpha: Box = dataclasses.field(default_factory=lambda: Box(np.zeros(1), np.ones(1)))
 
     def sample(self, key, n):
         return jax.random.uniform(key, (n, 1)), None
+
+    def untransformed(self, x):
+        return x[:, None, None]
 
     def apply(self, x, alpha, beta):
         return x[:, None, None] + self.amount * alpha[:, None, None]

@@ -9,6 +9,7 @@ from scipy.optimize import minimize
 from invclr_jax.evaluation import probes
 from invclr_jax.evaluation.linear_solver import lbfgs, preconditioner
 from invclr_jax.evaluation.linear_solver.line_search import ENOUGH, search
+from invclr_jax.evaluation.metrics import cross_entropy
 from tests.evaluation.test_probes import softmax_objective
 
 FUNCTIONS = {
@@ -86,7 +87,7 @@ def test_scipy_finds_no_lower_loss():
 
     def loss(flat):
         w = jnp.asarray(flat).reshape(9, 3)
-        return probes.cross_entropy(x @ w[:-1] + w[-1:], labels) + l2 * jnp.sum(w[:-1] ** 2)
+        return cross_entropy(x @ w[:-1] + w[-1:], labels) + l2 * jnp.sum(w[:-1] ** 2)
 
     theirs = minimize(
         jax.jit(jax.value_and_grad(loss)), np.zeros(27), jac=True, method="BFGS", tol=1e-10

@@ -200,7 +200,10 @@ def _minimise(rows, shared, *, loss: Loss, memory: int, axis: parallel.Axis) -> 
     start, l2, tolerance, max_iterations = shared
     with jax.default_matmul_precision("highest"):
         # Where the mean is large against the spread, centring saves the digits of float32.
-        mean = parallel.sum_over_devices(share @ features, axis)
+        real = share > 0
+        sums = jnp.sum(features, axis=0, where=real[:, None]), jnp.sum(real, dtype=share.dtype)
+        total, count = parallel.sum_over_devices(sums, axis)
+        mean = total / count  # exact for a constant feature, unlike a sum of shares
         problem = _Problem(features - mean[None], mean, targets, share, l2, loss, axis)
         # Scores that were added up over a few steps are not quite X W + b: leave a margin.
         target_norm = 0.95 * tolerance
