@@ -6,7 +6,6 @@ another step. Workers hand over parts of a batch, a few at a time: memory is bou
 `workers · BUFFERED · PART` pictures and the batches that are under way.
 """
 
-import logging
 import os
 from collections.abc import Callable, Generator
 from typing import Any
@@ -15,7 +14,7 @@ import numpy as np
 from absl import flags
 from jaxtyping import Int
 
-from invclr_jax.data.streaming.pictures import Pictures, Substitute
+from invclr_jax.data.streaming.pictures import Pictures
 
 PART = 32
 """Pictures that a worker reads for one message."""
@@ -47,8 +46,8 @@ class _Parts:
         step, part = divmod(number, self.parts)
         rows = np.array_split(self.rows(self.steps[step]), self.parts)[part]
         read = [self.pictures.read(row) for row in rows.tolist()]
-        amiss = [tuple(substitute) for _, substitute in read if substitute is not None]
-        return {"image": np.stack([image for image, _ in read]), "amiss": tuple(amiss)}
+        amiss = tuple(substitute for _, substitute in read if substitute is not None)
+        return {"image": np.stack([image for image, _ in read]), "amiss": amiss}
 
 
 def stream(
@@ -65,17 +64,16 @@ def stream(
       local: how many pictures each has.
     """
     source = _Parts(pictures, rows, steps, local)
-    amiss = Amiss()
     parts = _read_ahead(source, pictures.workers)
     try:
         for _ in steps:
             batch = [_next(parts) for _ in range(source.parts)]
             for part in batch:
-                amiss.note(part["amiss"])
+                pictures.amiss.note(part["amiss"])
             yield np.concatenate([part["image"] for part in batch])
     finally:
         parts.close()
-        amiss.summarise()
+        pictures.amiss.summarise()
 
 
 def _read_ahead(source: _Parts, workers: int) -> Any:
@@ -113,25 +111,3 @@ def _next(parts: Any) -> dict[str, Any]:
             "workers (config.data.stream.workers; 0 reads in this process), and start again; the "
             "run resumes from its newest checkpoint"
         ) from error
-
-
-class Amiss:
-    """Names pictures that could not be read, each once."""
-
-    def __init__(self):
-        self.names: set[str] = set()
-
-    def note(self, substitutes: tuple[tuple[str, str, str], ...]) -> None:
-        """Says what is new."""
-        for substitute in map(Substitute._make, substitutes):
-            if substitute.name not in self.names:
-                self.names.add(substitute.name)
-                logging.getLogger(__name__).warning("%s %s; %s is read in its place", *substitute)
-
-    def summarise(self) -> None:
-        """Says how many there were, if any."""
-        if self.names:
-            logging.getLogger(__name__).warning(
-                "%d pictures could not be read and were replaced by others of their class",
-                len(self.names),
-            )

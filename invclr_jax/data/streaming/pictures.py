@@ -2,7 +2,9 @@
 
 import concurrent.futures
 import dataclasses
+import logging
 import os
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +27,29 @@ class Substitute(NamedTuple):
     by: str
 
 
+class Amiss:
+    """Names pictures that could not be read, each once, and counts them."""
+
+    def __init__(self):
+        self.names: set[str] = set()
+
+    def note(self, substitutes: Iterable[Substitute]) -> None:
+        """Says what is new."""
+        for substitute in substitutes:
+            if substitute.name not in self.names:
+                self.names.add(substitute.name)
+                text = "%s %s; %s is read in its place"
+                logging.getLogger(__name__).warning(text, *substitute)
+
+    def summarise(self) -> None:
+        """Says how many there were, if any."""
+        if self.names:
+            logging.getLogger(__name__).warning(
+                "pictures that could not be read, and were replaced by others of their class: %d",
+                len(self.names),
+            )
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Pictures:
     """Stands for a uint8 array `[n, size, size, channels]`: `pictures[rows]` reads some of it.
@@ -37,6 +62,7 @@ class Pictures:
       workers: processes that read pictures for training; 0 for threads of this process.
       classes: of the pictures, `[n]`, to find one of the same class; None if there are none.
       rows: which pictures of the source these are, `[n]`; None for all.
+      amiss: those that could not be read so far.
     """
 
     source: Source
@@ -45,6 +71,7 @@ class Pictures:
     workers: int = 0
     classes: Int[np.ndarray, " all"] | None = None
     rows: Integer[np.ndarray, " n"] | None = None
+    amiss: Amiss = dataclasses.field(default_factory=Amiss)
 
     def __post_init__(self):
         if self.on_error not in ON_ERROR:
@@ -80,8 +107,9 @@ class Pictures:
         numbers = np.arange(len(self))[rows]
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             read = list(pool.map(self.read, numbers.reshape(-1).tolist()))
-        images = [image for image, _ in read]
-        return np.reshape(images, (*numbers.shape, *self.shape_of_one)).astype(np.uint8)
+        self.amiss.note(substitute for _, substitute in read if substitute is not None)
+        images = np.array([image for image, _ in read], np.uint8)
+        return images.reshape(*numbers.shape, *self.shape_of_one)
 
     def read(self, row: int) -> tuple[UInt8[np.ndarray, "h w c"], Substitute | None]:
         """One picture, and what was amiss if it is another one's."""

@@ -75,13 +75,13 @@ def make_prepared(path, train=20, test=8):
                 "label": tfds.features.ClassLabel(names=list(CLASSES)),
             }
             features = tfds.features.FeaturesDict(features)
-            return tfds.core.DatasetInfo(
-                builder=self, features=features, disable_shuffling=True
-            )
+            return tfds.core.DatasetInfo(builder=self, features=features, disable_shuffling=True)
 
         def _split_generators(self, manager):
-            return {"train": self._generate_examples(train, 0),
-                    "validation": self._generate_examples(test, 100)}
+            return {
+                "train": self._generate_examples(train, 0),
+                "validation": self._generate_examples(test, 100),
+            }
 
         def _generate_examples(self, count, first):
             for number, label, contents in examples(count, first):
