@@ -12,6 +12,7 @@ import ml_collections
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
+from invclr_jax.data import Pictures
 from invclr_jax.evaluation import checks, passes
 from invclr_jax.evaluation.features import average_features
 from invclr_jax.evaluation.progress import Progress
@@ -104,7 +105,7 @@ class Encoder:
 
     def encode(
         self,
-        images: Array | np.ndarray,
+        images: Array | np.ndarray | Pictures,
         *,
         batch_size: int | None = None,
         progress: Progress | None = None,
@@ -123,6 +124,7 @@ class Encoder:
         plain = self.transform.untransformed if takes_images(self.transform) else _as_it_is
         if batch_size is None:
             options = {"untransformed": _Scaled(plain)}
+            images = images[:] if isinstance(images, Pictures) else images
             return _finite(passes.plain(self.encode_inputs, jnp.asarray(images), **options))
         z = sweep(
             passes.plain,
@@ -136,7 +138,7 @@ class Encoder:
 
     def represent(
         self,
-        x: Array | np.ndarray,
+        x: Array | np.ndarray | Pictures,
         key: PRNGKeyArray,
         num_samples: int,
         *,

@@ -13,19 +13,16 @@ from invclr_jax.data.streaming import source
 def of_data(dataset: Dataset, train: Split, test: Split) -> str:
     """Of the rows that are used, their shapes and types, and the names of data and labels."""
     names = f"{dataset.name} {dataset.num_classes} {dataset.label_names}"
-    arrays: list[np.ndarray | None] = [train.labels, test.labels]
-    for split in (test, train):
-        if isinstance(split.images, Pictures):
-            names += " " + _of_pictures(split.images)
-        else:
-            arrays.insert(0, split.images)
-    return _digest(names, arrays)
+    images = f"{of_images(train.images)} {of_images(test.images)}"
+    return _digest(f"{names} {images}", (train.labels, test.labels))
 
 
-def _of_pictures(pictures: Pictures) -> str:
-    """Of their names, sizes and choice; what they look like is not read."""
-    rows = _digest("rows", (pictures.rows,))
-    return f"{source.fingerprint(pictures.source)} {pictures.shape} {pictures.on_error} {rows}"
+def of_images(images: np.ndarray | Pictures) -> str:
+    """Of an array; of streamed pictures their names, sizes and choice, as they are not read."""
+    if not isinstance(images, Pictures):
+        return _digest("images", (images,))
+    text = f"{source.fingerprint(images.source)} {images.shape} {images.on_error}"
+    return _digest(text, (images.rows,))
 
 
 def of_encoder(encode: Callable) -> str | None:

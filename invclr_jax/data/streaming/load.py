@@ -126,10 +126,11 @@ def _format(path: pathlib.Path, wanted: str | None) -> str:
 
 
 def _from_folders(path: pathlib.Path, _: Columns, train: str, test: str | None) -> Found:
-    inside = {entry.name for entry in path.iterdir() if entry.is_dir()}
-    if train not in inside:
-        if test is not None:
-            raise ValueError(f"{path} has no folder {train!r} beside {test!r} (config.data.stream)")
+    inside = {e.name for e in path.iterdir() if e.is_dir() and not e.name.startswith(".")}
+    if test is not None:
+        _check_split(train, inside, path)
+    # A class may be called "train" (CIFAR-100 has it), but hardly beside no other one.
+    elif train not in inside or not inside <= {train, *TEST_NAMES}:
         paths, classes, names = list_pictures(path)
         return Found((files.Files(paths), classes), None, names)
     paths, classes, names = list_pictures(path / train)

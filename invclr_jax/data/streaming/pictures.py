@@ -4,13 +4,13 @@ import concurrent.futures
 import dataclasses
 import logging
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Int, Integer, UInt8
 
-from invclr_jax.data.decoding import Shape, UnreadableError, cropped
+from invclr_jax.data.decoding import Encoded, Shape, UnreadableError, cropped
 from invclr_jax.data.streaming.source import Source
 
 ON_ERROR = ("refuse", "skip")
@@ -56,13 +56,14 @@ class Pictures:
 
     Attributes:
       source: the encoded pictures.
-      shape_of_one: height, width and channels of a picture, whose middle is cropped and resized.
+      shape_of_one: height, width and channels of a picture.
       on_error: `refuse` raises an error for a picture that cannot be read; `skip` reads the next
         one of its class in its place.
       workers: processes that read pictures for training; 0 for threads of this process.
       classes: of the pictures, `[n]`, to find one of the same class; None if there are none.
       rows: which pictures of the source these are, `[n]`; None for all.
       amiss: those that could not be read so far.
+      decode: how an encoded picture gets its shape: `cropped` takes the middle, `squeezed` all.
     """
 
     source: Source
@@ -72,6 +73,7 @@ class Pictures:
     classes: Int[np.ndarray, " all"] | None = None
     rows: Integer[np.ndarray, " n"] | None = None
     amiss: Amiss = dataclasses.field(default_factory=Amiss)
+    decode: Callable[[Encoded, Shape], np.ndarray] = cropped
 
     def __post_init__(self):
         if self.on_error not in ON_ERROR:
@@ -143,4 +145,4 @@ class Pictures:
         )
 
     def _decode(self, number: int) -> np.ndarray:
-        return cropped(self.source[number], self.shape_of_one)
+        return self.decode(self.source[number], self.shape_of_one)
