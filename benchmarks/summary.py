@@ -15,6 +15,7 @@ BENCHMARKS = (
     "convolutions",
     "render",
     "data",
+    "stream",
     "resize_quality",
     "transforms",
     "estimators",

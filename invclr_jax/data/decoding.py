@@ -6,7 +6,7 @@ from typing import BinaryIO
 
 import numpy as np
 from jaxtyping import UInt8
-from PIL import Image, ImageOps
+from PIL import ExifTags, Image, ImageOps
 
 SUFFIXES = (".png", ".jpg", ".jpeg")
 
@@ -77,6 +77,11 @@ def _upright(picture: Encoded, channels: int, least: tuple[int, int] | None = No
                 raise ValueError(f"mode {image.mode}: more than 8 bits a channel")
             if least is not None:
                 image.draft(None, (max(least), max(least)))  # it may yet be turned
-            return ImageOps.exif_transpose(image).convert(MODES[channels])
+            turned = image.getexif().get(ExifTags.Base.Orientation, 1) != 1
+            image.load()  # before its file is closed
+            # Each of these copies the picture: together a third of the time of decoding it.
+            upright = ImageOps.exif_transpose(image) if turned else image
+            mode = MODES[channels]
+            return upright if upright.mode == mode else upright.convert(mode)
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
         raise UnreadableError(f"cannot be read as an 8-bit PNG or JPEG ({error})") from None
