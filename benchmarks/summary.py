@@ -21,6 +21,7 @@ BENCHMARKS = (
     "estimators",
     "canonical",
     "features",
+    "evaluation",
     "probe",
 )
 

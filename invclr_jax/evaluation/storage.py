@@ -6,7 +6,7 @@ import tempfile
 import numpy as np
 from numpy.typing import DTypeLike
 
-MEMORY = 8 * 2**30
+MEMORY = 4 * 2**30
 """Bytes of one array that are kept in memory, unless asked for others."""
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from absl import flags
 from jaxtyping import Int
 
+from invclr_jax import cpu
 from invclr_jax.data.streaming.pictures import Pictures
 
 PART = 32
@@ -91,9 +92,16 @@ def _read_ahead(source: _Parts, workers: int) -> Any:
     dataset = grain.MapDataset.source(source).to_iter_dataset(options)
     if workers:
         dataset = dataset.mp_prefetch(
-            grain.MultiprocessingOptions(num_workers=workers, per_worker_buffer_size=BUFFERED)
+            grain.MultiprocessingOptions(num_workers=workers, per_worker_buffer_size=BUFFERED),
+            worker_init_fn=_prepare_worker,
         )
     return iter(dataset)
+
+
+def _prepare_worker(index: int, count: int) -> None:
+    """Pictures of half a megabyte each come and go: their memory is not given back in between."""
+    del index, count
+    cpu.keep_freed_memory()
 
 
 def _next(parts: Any) -> dict[str, Any]:
