@@ -57,7 +57,7 @@ def _commented(source: str) -> dict[str, str]:
             if token.line.strip().startswith("#"):
                 alone.add(token.start[0])
 
-    def comment(node: ast.AST) -> str:
+    def comment(node: ast.stmt | ast.keyword) -> str:
         first = last = node.lineno
         while first - 1 in alone:
             first -= 1

@@ -5,6 +5,7 @@ them: the two directions in which curves differ most compared with views of one 
 """
 
 import pathlib
+from typing import cast
 
 import jax
 import numpy as np
@@ -12,18 +13,18 @@ from matplotlib.figure import Figure
 from scipy import linalg
 
 import invclr_jax as ic
+from invclr_jax.transforms.spirograph import SpirographTransform
 
 CURVES, SHOWN, VIEWS = 3, 5, 60
 COLOURS = ("#4c78a8", "#e4572e", "#54a24b")
 INK = {"light": "#1c1c28", "dark": "#e6e6ef"}
 
 
-def views(encoder: ic.Encoder, seed: int = 3) -> np.ndarray:
+def views(transform: SpirographTransform, seed: int = 3) -> np.ndarray:
     """Pictures `[curves, views, h, w, 3]` that differ in their nuisances."""
     x_key, key = jax.random.split(jax.random.key(seed))
-    x = np.asarray(encoder.transform.x.sample(x_key, CURVES))
-    x = np.repeat(x, VIEWS, axis=0)
-    pictures = np.asarray(encoder.transform.apply(x, *encoder.transform.sample(key, len(x))))
+    x = np.repeat(np.asarray(transform.x.sample(x_key, CURVES)), VIEWS, axis=0)
+    pictures = np.asarray(transform.apply(x, *transform.sample(key, len(x))))
     return pictures.reshape(CURVES, VIEWS, *pictures.shape[1:])
 
 
@@ -42,14 +43,14 @@ def plane(features: np.ndarray, components: int = 8) -> np.ndarray:
 
 def draw(encoder: ic.Encoder, mode: str) -> Figure:
     """The picture for light or dark pages."""
-    pictures = views(encoder)
+    pictures = views(cast(SpirographTransform, encoder.transform))
     z = np.asarray(encoder.encode(pictures.reshape(-1, *pictures.shape[2:])))
     clouds = {
         "pixels: views scatter": pictures.reshape(CURVES, VIEWS, -1),
         "z = f(t(x, α)): views meet": z.reshape(CURVES, VIEWS, -1),
     }
     figure = Figure(figsize=(10, 3), layout="constrained")
-    left, right = figure.subfigures(1, 2, width_ratios=(1.15, 1.6))
+    left, right = figure.subfigures(1, 2, squeeze=False, width_ratios=(1.15, 1.6))[0]
     for axis, picture in zip(left.subplots(CURVES, SHOWN).ravel(), _shown(pictures), strict=True):
         axis.imshow(picture, interpolation="bicubic")
         axis.set_axis_off()
