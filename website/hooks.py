@@ -44,8 +44,11 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Points links that leave `docs/` to the copies within the site."""
-    return outside.redirect(markdown, page.file.src_uri, ROOT)
+    """Points links that leave `docs/` to copies within the site, and notebooks to their pages."""
+    path = page.file.src_uri
+    if not path.startswith(notebooks.FOLDER + "/"):  # which did so themselves
+        markdown = notebooks.to_pages(markdown)
+    return outside.redirect(markdown, path, ROOT)
 
 
 def on_page_content(html: str, **_: Any) -> str:

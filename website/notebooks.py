@@ -5,6 +5,7 @@ With `EXECUTE_TUTORIALS=1` in the environment they are run first, and the pages 
 
 import os
 import pathlib
+import re
 import tempfile
 
 import nbclient
@@ -53,11 +54,16 @@ def markdown(notebook: nbformat.NotebookNode, name: str) -> str:
     parts = [title.source, f"*This page is a notebook: [{name}]({name}).*"]
     for cell in cells:
         if cell.cell_type == "markdown":
-            parts.append(cell.source)
+            parts.append(to_pages(cell.source))
             continue
         parts.append(f"```python\n{cell.source}\n```")
         parts += [text for output in cell.outputs if (text := _output(output))]
     return "\n\n".join(parts) + "\n"
+
+
+def to_pages(text: str) -> str:
+    """Markdown whose links to notebooks lead to their pages."""
+    return re.sub(r"(\]\([\w./]+)\.ipynb\)", r"\1.md)", text)
 
 
 def _output(output: nbformat.NotebookNode) -> str:

@@ -58,9 +58,11 @@ def test_the_page_of_keys_has_defaults_and_what_fidelity_decides():
 def test_a_notebook_becomes_a_page_with_its_outputs():
     code = nbformat.v4.new_code_cell("1 + 1")
     code.outputs = [nbformat.v4.new_output("execute_result", {"text/plain": "2"})]
-    cells = [nbformat.v4.new_markdown_cell("# T"), code]
+    link = nbformat.v4.new_markdown_cell("[next](../a/u.ipynb)")
+    cells = [nbformat.v4.new_markdown_cell("# T"), link, code]
     text = notebooks.markdown(nbformat.v4.new_notebook(cells=cells), "t.ipynb")
     assert text.startswith("# T\n\n*This page is a notebook: [t.ipynb](t.ipynb).*")
+    assert "[next](../a/u.md)" in text
     assert "```python\n1 + 1\n```" in text
     assert text.endswith('title="Output"}\n2\n```\n')
 
