@@ -136,7 +136,7 @@ def measure(encoder: Encoder, data_path: str | None) -> dict[str, float]:
     def accuracy(images):
         return _percent(probe.decide(plain(images)), test_labels[: len(images)])
 
-    pictures = data.test.images
+    pictures = np.asarray(data.test.images)
     found["rotated"] = float(np.mean([accuracy(rotate(pictures, angle)) for angle in DEGREES]))
     tried = [
         accuracy(corrupt(pictures[:CORRUPTED], name, severity, noise_key))
