@@ -35,7 +35,12 @@ _NUM_IMAGES = flags.DEFINE_integer(
     "num_images", _DEFAULT.num_images, "Test images whose conditional variance is measured."
 )
 _NUM_ALPHAS = flags.DEFINE_integer("num_alphas", _DEFAULT.num_alphas, "Alphas for each of them.")
-_BATCH_SIZE = flags.DEFINE_integer("batch_size", _DEFAULT.batch_size, "Inputs encoded at a time.")
+_BATCH_SIZE = flags.DEFINE_integer(
+    "batch_size", _DEFAULT.batch_size, "Inputs that each device encodes at a time."
+)
+_MEMORY = flags.DEFINE_float(
+    "memory_gb", _DEFAULT.memory / 2**30, "GiB from which an array of features is kept in a file."
+)
 _TRUST = cli.define_trust()
 _LIMIT = flags.DEFINE_integer("limit", None, "Use a sample of so many training and test rows.")
 
@@ -50,6 +55,7 @@ def main() -> int:
         num_images=_NUM_IMAGES.value,
         num_alphas=_NUM_ALPHAS.value,
         batch_size=_BATCH_SIZE.value,
+        memory=round(_MEMORY.value * 2**30),
         limit=_LIMIT.value,
     )
     encoder = load_encoder(_WORKDIR.value, _STEP.value, trust=_TRUST.value)

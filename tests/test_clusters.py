@@ -1,4 +1,4 @@
-"""When a process joins a job; the jobs themselves are in training/test_distributed.py."""
+"""When a process joins a job, and with what; the jobs are in training/test_distributed."""
 
 import jax
 import pytest
