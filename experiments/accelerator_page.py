@@ -42,9 +42,7 @@ def _table(topology: str, records: Sequence[Record]) -> str:
         f"## {topology}\n\n"
         "| config | encoder, batch | step | memory a device, GiB: arguments, temporaries, total "
         "| TFLOP | GB | all-reduce | all-gather | roofline, ms (limit) | images/s | hours "
-        "| commit |\n"
-        + "|---" * 12
-        + "|\n"
+        "| commit |\n" + "|---" * 12 + "|\n"
     )
     rows = [_row(record, name) for record in records for name in record["steps"]]
     return head + "\n".join(rows) + "\n\n"
