@@ -149,3 +149,9 @@ def test_a_config_is_found_by_name_or_the_names_are_told(tmp_path):
     done = invclr("train", "--config=spirograf", f"--workdir={tmp_path}")
     assert done.returncode == 1
     assert "no config 'spirograf': use one of cifar10, cifar100" in done.stderr
+
+
+def test_plan_refuses_before_compiling():
+    done = command("plan", "--config=spirograph_cpu", "--topology=v9:2x4")
+    assert done.returncode == 1
+    assert "error: no topology 'v9:2x4': use one such as v5e:2x4" in done.stderr
