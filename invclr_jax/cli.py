@@ -35,7 +35,7 @@ def define_job(module: str) -> Callable[[], None]:
       module: of the command, whose help lists the flags.
     """
     distributed = flags.DEFINE_bool(
-        "distributed", False, "Join the job of the cluster."
+        "distributed", None, "Join the job that the cluster describes; by default if there is one."
     )
     coordinator = flags.DEFINE_string("coordinator", None, "host:port of the first process.")
     count = flags.DEFINE_integer("num_processes", None, "Processes of the job.", lower_bound=1)
@@ -45,10 +45,10 @@ def define_job(module: str) -> Callable[[], None]:
         flags.FLAGS.register_key_flag_for_module(shown_by, flags.FLAGS[flag.name])
 
     def join() -> None:
-        import jax
+        from invclr_jax import clusters
 
-        if distributed.value or coordinator.value:
-            jax.distributed.initialize(coordinator.value, count.value, number.value)
+        given = coordinator.value, count.value, number.value
+        clusters.join(*given, distributed=distributed.value)
 
     return join
 

@@ -4,8 +4,9 @@
 
 The config is the name of a shipped one or a file. Any of its keys can be overridden,
 `--config.penalty.weight=0.01`; invclr_jax/config/keys.py lists them. A run resumes from the newest
-checkpoint of its workdir. For several hosts, start the same command on each with --coordinator,
---num_processes and --process_id, or with --distributed alone where JAX can ask the cluster.
+checkpoint of its workdir. For several hosts, start the same command on each: under SLURM, Open MPI,
+Kubernetes and on Cloud TPUs the processes find each other (--distributed on multi-host TPU VMs),
+elsewhere give --coordinator, --num_processes and --process_id. docs/clusters.md has scripts.
 """
 
 from absl import flags

@@ -12,7 +12,7 @@ from invclr_jax.data.streaming.pictures import ON_ERROR
 from invclr_jax.methods import find_method
 from invclr_jax.models.build import ENCODERS
 from invclr_jax.models.conv import CONVOLUTIONS
-from invclr_jax.models.dtypes import DTYPES
+from invclr_jax.models.dtypes import DTYPES, PRECISIONS
 from invclr_jax.models.norm import SCOPES
 from invclr_jax.models.resnet import STEMS
 from invclr_jax.objectives.estimators import ESTIMATORS, PAIRS, Finite
@@ -25,6 +25,7 @@ _CHOICES: dict[str, Sequence[str]] = {
     "model.stem": STEMS,
     "model.conv": CONVOLUTIONS,
     "model.dtype": DTYPES,
+    "model.precision": PRECISIONS,
     "penalty.estimator": tuple(ESTIMATORS),
     "penalty.feature": Finite.features,
     "penalty.pair": PAIRS,

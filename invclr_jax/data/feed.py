@@ -144,10 +144,14 @@ class _Indices:
 
 def fits_on_devices(split: Split) -> bool:
     """Whether each local device has room for a copy of the split."""
-    size = sum(rows.nbytes for rows in split.rows.values())
     statistics = jax.local_devices()[0].memory_stats() or {}
     room = statistics.get("bytes_limit", UNKNOWN_MEMORY // jax.local_device_count())
-    return size * SHARE <= room
+    return fits(split, room)
+
+
+def fits(split: Split, room: int) -> bool:
+    """Whether a device with so many bytes of memory has room for a copy of the split."""
+    return sum(rows.nbytes for rows in split.rows.values()) * SHARE <= room
 
 
 def _from_devices(rows: Rows, indices: Indices, steps: range) -> Batches:
