@@ -137,8 +137,9 @@ def divide(tree: Any, mesh: jax.sharding.Mesh) -> Any:
         size = -(-len(rows) // mesh.size) * mesh.size
 
         def part(index):
-            inside = rows[index[0]]
-            missing = index[0].stop - index[0].start - len(inside)
+            start, stop, _ = index[0].indices(size)
+            inside = rows[start:stop]
+            missing = stop - start - len(inside)
             return np.pad(inside, ((0, missing), *[(0, 0)] * (rows.ndim - 1)))
 
         return jax.make_array_from_callback((size, *rows.shape[1:]), sharding, part)

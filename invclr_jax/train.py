@@ -21,22 +21,15 @@ _WORKDIR = flags.DEFINE_string(
 _ALLOW_CHANGED = flags.DEFINE_bool(
     "allow_changed_config", False, "Resume although the workdir holds another configuration."
 )
-_DISTRIBUTED = flags.DEFINE_bool(
-    "distributed", None, "Join the job that the cluster describes; by default if there is one."
-)
-_COORDINATOR = flags.DEFINE_string("coordinator", None, "host:port of the first process.")
-_NUM_PROCESSES = flags.DEFINE_integer("num_processes", None, "Processes of the job.", lower_bound=1)
-_PROCESS_ID = flags.DEFINE_integer("process_id", None, "Number of this process.", lower_bound=0)
+_JOIN_JOB = cli.define_job(__name__)
 flags.mark_flag_as_required("config")
 
 
 def main() -> int:
     """Trains; returns 0, or 128 + signal where one stopped the run (143 for SIGTERM)."""
-    from invclr_jax import clusters
     from invclr_jax.api import train
 
-    given = _COORDINATOR.value, _NUM_PROCESSES.value, _PROCESS_ID.value
-    clusters.join(*given, distributed=_DISTRIBUTED.value)
+    _JOIN_JOB()
     result = train(_CONFIG.value, _WORKDIR.value, allow_changed_config=_ALLOW_CHANGED.value)
     return 0 if result.signal is None else 128 + result.signal
 

@@ -7,6 +7,7 @@ another step. Workers hand over parts of a batch, a few at a time: memory is bou
 """
 
 import os
+import signal
 from collections.abc import Callable, Generator
 from typing import Any
 
@@ -99,8 +100,14 @@ def _read_ahead(source: _Parts, workers: int) -> Any:
 
 
 def _prepare_worker(index: int, count: int) -> None:
-    """Pictures of half a megabyte each come and go: their memory is not given back in between."""
+    """Leaves signals to the training process, and keeps the memory of pictures for the next ones.
+
+    A scheduler that preempts a job, and Ctrl-C, signal all of its processes. The training process
+    then saves a checkpoint, and ends its workers by another way.
+    """
     del index, count
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)
     cpu.keep_freed_memory()
 
 

@@ -3,6 +3,7 @@
 import collections
 import multiprocessing
 import os
+import signal
 import sys
 
 import jax
@@ -137,6 +138,17 @@ def test_without_grain_there_is_a_sentence(monkeypatch):
     monkeypatch.setitem(sys.modules, "grain", None)
     with pytest.raises(ValueError, match="pip install 'invclr_jax\\[stream\\]'"):
         collect(split())
+
+
+@pytest.mark.slow
+def test_workers_leave_the_signals_of_a_scheduler_to_the_training_process():
+    with data.make_feed(split(workers=1), seed=1, batch_size=16, num_steps=40) as feed:
+        next(iter(feed))
+        (worker,) = multiprocessing.active_children()
+        os.kill(worker.pid, signal.SIGTERM)
+        os.kill(worker.pid, signal.SIGINT)
+        assert len(list(feed)) == 39
+    assert not multiprocessing.active_children()
 
 
 @pytest.mark.slow
