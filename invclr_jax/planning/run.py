@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 import ml_collections
+import numpy as np
 
 from invclr_jax import config as configuration
 from invclr_jax import data
@@ -19,6 +20,9 @@ from invclr_jax.training.loop import total_steps
 
 Keep = Callable[[str, str], None]
 """Takes the name of a step and the text of its compiled program."""
+
+IMAGENET = 1_281_167
+"""Training pictures of ImageNet (ILSVRC 2012)."""
 
 _LOG = logging.getLogger(__name__)
 
@@ -44,7 +48,8 @@ def lower(config: ml_collections.ConfigDict, topology: str | None) -> Job:
     """Traces a run's steps; what cannot run is refused with a sentence.
 
     Args:
-      config: the run's. CIFAR need not be there: its shapes are known.
+      config: the run's. CIFAR need not be there: its shapes are known. A stream without a path is
+        taken for ImageNet.
       topology: see `machines.find`.
     """
     config = configuration.resolve(config)
@@ -123,7 +128,16 @@ def _advice(job: Job, steps: dict[str, Step]) -> list[str]:
 
 
 def _data(config: ml_collections.ConfigDict) -> data.Dataset:
-    """The data, or for CIFAR something of its shape."""
+    """The data; for CIFAR, and for a stream without a path, something of their shape."""
     if config.data.name in cifar.TITLES:
         return cifar.black(config.data.name)
+    if config.data.name == "stream" and not config.data.path:
+        return _like_imagenet(config.data.stream.size)
     return configuration.load_data(config)
+
+
+def _like_imagenet(size: int) -> data.Dataset:
+    """As many black pictures as ImageNet's training set has, which need no memory."""
+    images = np.broadcast_to(np.zeros((), np.uint8), (IMAGENET, size, size, 3))
+    train = data.Split(images, np.zeros(IMAGENET, np.int32))
+    return data.Dataset("stream", train, None, num_classes=1000)

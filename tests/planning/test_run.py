@@ -8,6 +8,7 @@ import jax
 import numpy as np
 import pytest
 
+from invclr_jax import config as configuration
 from invclr_jax import parallel
 from invclr_jax.data import cifar
 from invclr_jax.planning import program, run
@@ -96,6 +97,15 @@ def test_black_pictures_stand_for_cifar():
     assert (dataset.train.images.shape, dataset.num_classes) == ((50_000, 32, 32, 3), 100)
     assert dataset.train.images.nbytes == 50_000 * 3072
     assert dataset.train.images.base.nbytes == 1, "of which nothing is in memory"
+
+
+def test_a_stream_without_a_path_is_imagenet():
+    config = configuration.load("imagenet")
+    config.model.name, config.model.width, config.batch_size = "resnet10", 4, 16
+    job = run.lower(config, "a100:2")
+    rows = job.lowered["plain"].args_info[0][1]
+    assert rows["image"].shape == (2, 8, 256, 256, 3), "only this step's pictures are on a device"
+    assert job.num_steps == 100 * (1_281_167 // 16)
 
 
 @pytest.mark.slow
