@@ -1,12 +1,12 @@
-"""Plans the paper's runs, and all methods, on TPU slices and GPUs; writes docs/accelerators.md.
+"""Plans the paper's runs, and all methods, on TPU slices and GPUs; fills docs/accelerators.md.
 
     python -m experiments.accelerators --runs=paper --topologies=v5e:2x4
     python -m experiments.accelerators --runs=methods --topologies=v5e:2x4,a100:8
     python -m experiments.accelerators --runs=
 
 Each plan is a record in experiments/results/accelerators, written after each compiled program. One
-whose program has not changed is not compiled again, so an interrupted command resumes. The page is
-written from all records, also if --runs is empty, and names the plans that are missing. Compiling a
+whose program has not changed is not compiled again, so an interrupted command resumes. The tables
+are made of all records, also if --runs is empty, and name the plans that are missing. Compiling a
 ResNet50's step for TPUs takes up to eight minutes on two idle cores.
 """
 
@@ -86,7 +86,8 @@ def main() -> int:
         for name in names:
             plan(name, topology)
     records = [json.loads(path.read_text()) for path in sorted(FOLDER.glob("*.json"))]
-    write_atomically(PAGE, page.page(records, [*RUNS["paper"], *RUNS["methods"]]))
+    names = [*RUNS["paper"], *RUNS["methods"]]
+    write_atomically(PAGE, page.fill(PAGE.read_text(), records, names))
     return 0
 
 
