@@ -37,7 +37,7 @@ def fastest_on_cpus(x: Shaped, kernel: Shaped, stride: int) -> Form:
 
 
 def native(x: Shaped, kernel: Shaped, stride: int) -> str | None:
-    """The family of our own C++ (see `library`) that a CPU should use, if it can and gains by it."""
+    """The family of our own C++ (see `library`) that a CPU should use, if any."""
     known = x.dtype == kernel.dtype and x.dtype in (jnp.float32, jnp.bfloat16)
     if not known or library.library() is None:
         return None

@@ -108,8 +108,8 @@ void MultiplyPixels(const Word<T>* rows, int64_t row, int64_t depth, const Word<
   const int64_t features = grid.pictures.channels;
   const int64_t columns = std::min<int64_t>(kColumns, RoundUp(features, kLanes) - feature);
   float sums[kRows * kColumns];
-  MultiplyColumns<kRows, false>(Matrix<Word<T>>{rows, row, 1}, kernel + depth * feature, columns,
-                                depth, sums, kColumns, columns);
+  MultiplyRows(Matrix<Word<T>>{rows, row, 1}, count, kernel + depth * feature, depth, sums,
+               kColumns, columns);
   for (int64_t r = 0; r < count; ++r) {
     T* to = y + grid.Place(first + r) + feature;
     for (int64_t j = 0; j < columns; j += kLanes)

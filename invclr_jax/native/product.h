@@ -69,14 +69,26 @@ inline void MultiplyBlock(Matrix<Word> a, const Word* b, int64_t b_row, int64_t 
   });
 }
 
-// The same for kR rows and 1 or 2 vectors of columns, as many as `columns` has room for.
-template <int kR, bool kAdd, class Word>
-inline void MultiplyColumns(Matrix<Word> a, const Word* b, int64_t b_row, int64_t depth, float* out,
-                            int64_t out_row, int64_t columns) {
-  if (columns >= kColumns) {
-    MultiplyBlock<kR, kVectors, kAdd>(a, b, b_row, depth, out, out_row);
+// out[r, :] = Σ_k a[r, k] b[k, :] for up to kRows rows, as few more as possible, and 1 or 2 vectors of
+// columns; rows of b follow one another.
+template <int kN, class Word>
+inline void MultiplyFew(Matrix<Word> a, int64_t rows, const Word* b, int64_t depth, float* out,
+                        int64_t out_row) {
+  if (rows > kShortRows) {
+    MultiplyBlock<kRows, kN, false>(a, b, kN * kLanes, depth, out, out_row);
+  } else if (rows > kShortRows / 2) {
+    MultiplyBlock<kShortRows, kN, false>(a, b, kN * kLanes, depth, out, out_row);
   } else {
-    MultiplyBlock<kR, 1, kAdd>(a, b, b_row, depth, out, out_row);
+    MultiplyBlock<kShortRows / 2, kN, false>(a, b, kN * kLanes, depth, out, out_row);
+  }
+}
+template <class Word>
+inline void MultiplyRows(Matrix<Word> a, int64_t rows, const Word* b, int64_t depth, float* out,
+                         int64_t out_row, int64_t columns) {
+  if (columns == kColumns) {
+    MultiplyFew<kVectors>(a, rows, b, depth, out, out_row);
+  } else {
+    MultiplyFew<1>(a, rows, b, depth, out, out_row);
   }
 }
 

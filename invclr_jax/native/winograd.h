@@ -19,6 +19,8 @@ namespace invclr::winograd {
 // each block all sums are read and written once.
 constexpr int64_t kOwnCache = 3 << 18, kSharedCache = 4 << 20, kFewestTiles = 128,
                   kWholeCache = 16 << 20;
+// Transformed tiles, and transformed kernels, of a convolution feature by feature.
+constexpr int64_t kTilesCache = 12 << 20, kLargeKernels = 12 << 20;
 
 // A matrix [rows, columns] for each of the 36 products. Their distance is not a power of two: they
 // would compete for the same places in the cache.
@@ -77,17 +79,13 @@ inline void WriteTile(const Vector from[kTile][kTile], const Tiled& pictures, in
 
 // --- y = x * w -----------------------------------------------------------------------------------
 
-// The products' kernels [c, f] of a word's channels. Columns are kept in blocks of kColumns, one
-// after the other, so that a product of matrices reads them in order.
+// A word's row of the products' kernels [c, f], for up to kColumns features from `first` on.
 template <class T>
 void TransformKernel(const T* w, int64_t channels, int64_t features, bool flipped, int64_t word,
-                     Word<T>* kernels) {
-  const int64_t depth = channels / kPair<T>;
+                     int64_t first, Word<T>* to, int64_t distance) {
   Vector kernel[kKernel][kKernel], products[kWindow][kWindow];
-  for (int64_t feature = 0; feature < features; feature += kLanes) {
-    const int64_t block = feature / kColumns * kColumns;
-    const int64_t width = std::min<int64_t>(kColumns, features - block);
-    Word<T>* to = kernels + depth * block + word * width + feature - block;
+  const int64_t last = std::min<int64_t>(first + kColumns, features);
+  for (int64_t feature = first; feature < last; feature += kLanes, to += kLanes)
     for (int half = 0; half < kPair<T>; ++half) {
       const T* from = w + (word * kPair<T> + half) * features + feature;
       for (int i = 0; i < kKernel * kKernel; ++i) {
@@ -96,60 +94,60 @@ void TransformKernel(const T* w, int64_t channels, int64_t features, bool flippe
       }
       BothWays<kKernel, kWindow, Kernels>(kernel, products);
       for (int k = 0; k < kProducts; ++k)
-        WriteHalf(to + k * depth * features, products[k / kWindow][k % kWindow], half);
+        WriteHalf(to + k * distance, products[k / kWindow][k % kWindow], half);
     }
-  }
 }
 
-// Transforms `count` tiles, from `first` on, into the rows of `planes`; words are along channels.
+// Transforms `count` tiles, from `first` on, into the rows of `planes` from `row` on; words are along
+// channels.
 template <class T>
 void TransformInputs(const T* x, const Tiled& pictures, int64_t first, int64_t count,
-                     const Planes<Word<T>>& planes) {
+                     const Planes<Word<T>>& planes, int64_t row = 0) {
   Vector tile[kWindow][kWindow], products[kWindow][kWindow];
   for (int64_t t = 0; t < count; ++t)
     for (int64_t channel = 0; channel < pictures.channels; channel += kLanes) {
       ReadTile<kWindow, 1>(x, pictures, first + t, channel, tile);
       BothWays<kWindow, kWindow, Inputs>(tile, products);
       for (int k = 0; k < kProducts; ++k)
-        Write(reinterpret_cast<T*>(planes.At(k, t, 0)) + channel,
+        Write(reinterpret_cast<T*>(planes.At(k, row + t, 0)) + channel,
               products[k / kWindow][k % kWindow]);
     }
 }
 
-// y[t, f] = Σ_c x[t, c] kernel[c, f] for one of the 36 products.
+// y[t, :] = Σ_c x[t, c] kernel[c, :] for one of the 36 products and up to kColumns features.
 template <class Word>
-void MultiplyTiles(const Planes<Word>& x, const Word* kernel, int64_t tiles, const Planes<float>& y,
-                   int k) {
-  for (int64_t feature = 0; feature < y.columns; feature += kColumns)
-    for (int64_t tile = 0; tile < tiles; tile += kRows) {
-      const int64_t columns = std::min<int64_t>(kColumns, y.columns - feature);
-      MultiplyColumns<kRows, false>(Matrix<Word>{x.At(k, tile, 0), x.columns, 1},
-                                    kernel + x.columns * feature, columns, x.columns,
-                                    y.At(k, tile, feature), y.columns, columns);
-    }
+void MultiplyTiles(const Planes<Word>& x, const Word* kernel, int64_t tiles, int64_t columns, int k,
+                   float* y, int64_t y_row) {
+  for (int64_t tile = 0; tile < tiles; tile += kRows)
+    MultiplyRows(Matrix<Word>{x.At(k, tile, 0), x.columns, 1}, tiles - tile, kernel, x.columns,
+                 y + tile * y_row, y_row, columns);
 }
 
+// Tiles from `first` on of y's channels from `channel` on, from all columns of `planes`.
 template <class T>
 void TransformOutputs(const Planes<float>& planes, const Tiled& pictures, int64_t first,
-                      int64_t count, T* y) {
+                      int64_t count, int64_t channel, T* y) {
   Vector products[kWindow][kWindow], tile[kTile][kTile];
   for (int64_t t = 0; t < count; ++t)
-    for (int64_t feature = 0; feature < pictures.channels; feature += kLanes) {
-      ReadProducts(planes, t, feature, products);
+    for (int64_t column = 0; column < planes.columns; column += kLanes) {
+      ReadProducts(planes, t, column, products);
       BothWays<kWindow, kTile, Outputs>(products, tile);
-      WriteTile(tile, pictures, first + t, feature, y);
+      WriteTile(tile, pictures, first + t, channel + column, y);
     }
 }
 
-// Convolves with w, or with w upside down and left to right.
+// Tile by tile: all kernels are transformed first, and read for each block of tiles.
 template <class T, class Pool>
-void Convolve(Pool& pool, const T* x, const T* w, bool flipped, const Pictures& from,
-              const Pictures& to, T* y) {
-  const Tiled in(from), out(to);
+void ConvolveTiles(Pool& pool, const T* x, const T* w, bool flipped, const Tiled& in,
+                   const Tiled& out, T* y) {
   const int64_t tiles = in.Tiles(), depth = in.channels / kPair<T>, size = depth * out.channels;
   const Memory<Word<T>> kernels = Allocate<Word<T>>(kProducts * size);
   ParallelFor(pool, depth, [&](int64_t word, int64_t) {
-    TransformKernel(w, in.channels, out.channels, flipped, word, kernels.get());
+    for (int64_t feature = 0; feature < out.channels; feature += kColumns) {
+      const int64_t columns = std::min<int64_t>(kColumns, out.channels - feature);
+      TransformKernel(w, in.channels, out.channels, flipped, word, feature,
+                      kernels.get() + depth * feature + word * columns, size);
+    }
   });
 
   const int64_t bytes = kProducts * (depth + out.channels) * sizeof(float);
@@ -169,9 +167,59 @@ void Convolve(Pool& pool, const T* x, const T* w, bool flipped, const Pictures& 
     const Planes<float> outs{outputs.get() + worker * out_size, block, out.channels};
     TransformInputs(x, in, first, count, ins);
     for (int k = 0; k < kProducts; ++k)
-      MultiplyTiles(ins, kernels.get() + k * size, count, outs, k);
-    TransformOutputs(outs, out, first, count, y);
+      for (int64_t feature = 0; feature < out.channels; feature += kColumns)
+        MultiplyTiles(ins, kernels.get() + k * size + depth * feature, count,
+                      std::min<int64_t>(kColumns, out.channels - feature), k,
+                      outs.At(k, 0, feature), out.channels);
+    TransformOutputs(outs, out, first, count, 0, y);
   });
+}
+
+// Feature by feature: all tiles are transformed first. Kernels, which are large where tiles are few,
+// never leave the cache of a core.
+template <class T, class Pool>
+void ConvolveFeatures(Pool& pool, const T* x, const T* w, bool flipped, const Tiled& in,
+                      const Tiled& out, T* y) {
+  constexpr int64_t kPart = 8;  // tiles that a worker transforms at a time
+  const int64_t tiles = in.Tiles(), depth = in.channels / kPair<T>, rows = RoundUp(tiles, kRows);
+  const int64_t in_size = Planes<Word<T>>::Size(rows, depth);
+  const Memory<Word<T>> inputs = Allocate<Word<T>>(in_size);
+  std::memset(inputs.get(), 0, in_size * sizeof(Word<T>));
+  const Planes<Word<T>> ins{inputs.get(), rows, depth};
+  ParallelFor(pool, CeilDivide(tiles, kPart), [&](int64_t part, int64_t) {
+    const int64_t first = part * kPart;
+    TransformInputs(x, in, first, std::min(kPart, tiles - first), ins, first);
+  });
+
+  const int64_t kernel_size = depth * kColumns + 16, out_size = Planes<float>::Size(rows, kColumns);
+  const Memory<Word<T>> kernels = Allocate<Word<T>>(Workers(pool) * kProducts * kernel_size);
+  const Memory<float> outputs = Allocate<float>(Workers(pool) * out_size);
+  ParallelFor(pool, CeilDivide(out.channels, kColumns), [&](int64_t block, int64_t worker) {
+    const int64_t feature = block * kColumns;
+    const int64_t columns = std::min<int64_t>(kColumns, out.channels - feature);
+    Word<T>* kernel = kernels.get() + worker * kProducts * kernel_size;
+    for (int64_t word = 0; word < depth; ++word)
+      TransformKernel(w, in.channels, out.channels, flipped, word, feature,
+                      kernel + word * columns, kernel_size);
+    const Planes<float> outs{outputs.get() + worker * out_size, rows, columns};
+    for (int k = 0; k < kProducts; ++k)
+      MultiplyTiles(ins, kernel + k * kernel_size, tiles, columns, k, outs.At(k, 0, 0), columns);
+    TransformOutputs(outs, out, 0, tiles, feature, y);
+  });
+}
+
+// Convolves with w, or with w upside down and left to right.
+template <class T, class Pool>
+void Convolve(Pool& pool, const T* x, const T* w, bool flipped, const Pictures& from,
+              const Pictures& to, T* y) {
+  const Tiled in(from), out(to);
+  const bool few = kProducts * in.Tiles() * in.channels * sizeof(T) <= kTilesCache;
+  const bool large = kProducts * in.channels * out.channels * sizeof(T) > kLargeKernels;
+  if (few && large && out.channels >= Workers(pool) * kColumns) {
+    ConvolveFeatures(pool, x, w, flipped, in, out, y);
+  } else {
+    ConvolveTiles(pool, x, w, flipped, in, out, y);
+  }
 }
 
 // --- The gradient of ⟨x * w, y⟩ in x -------------------------------------------------------------
