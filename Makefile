@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-slow lint format clean
+.PHONY: help demo test test-slow test-lowest docs lint format clean
 
 help:  ## lists these targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 14
@@ -11,7 +11,7 @@ help:  ## lists these targets
 $(VENV)/ready: setup.py setup.cfg pyproject.toml $(wildcard invclr_jax/native/*.cc invclr_jax/native/*.h)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade pip
-	$(BIN)/pip install --quiet --editable ".[test,dev]"
+	$(BIN)/pip install --quiet --editable ".[test,dev,docs]"
 	touch $@
 
 demo: $(VENV)/ready  ## trains small encoders of Spirograph, writes demo/report.html
@@ -29,9 +29,18 @@ test: lint  ## linters and all tests but the slow ones
 test-slow: $(VENV)/ready  ## tests that kill, preempt and starve real processes, and build the wheel
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow
 
+test-lowest:  ## all tests but the slow ones, with the lowest versions that setup.cfg declares
+	$(PYTHON) .ci/lowest.py > lowest.txt
+	$(PYTHON) -m venv $(VENV)-lowest
+	$(VENV)-lowest/bin/pip install --quiet --constraint lowest.txt --editable ".[test,docs]"
+	$(VENV)-lowest/bin/python -m pytest -n 2 -m "not slow"
+
+docs: $(VENV)/ready  ## builds the site in build/site; with EXECUTE_TUTORIALS=1 it shows what they print
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
 format: $(VENV)/ready  ## formats the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-clean:  ## removes the virtual environment
-	rm -rf $(VENV)
+clean:  ## removes the virtual environments and what was built
+	rm -rf $(VENV) $(VENV)-lowest lowest.txt build

@@ -1,9 +1,11 @@
 """Compiles `invclr_jax/native` where there is a C++ compiler; all else is in setup.cfg.
 
-Without one the installation succeeds all the same, and convolutions on CPUs are XLA's.
+Without one, or with `INVCLR_PURE=1` in the environment, the installation succeeds all the same, and
+convolutions on CPUs are XLA's.
 """
 
 import importlib.util
+import os
 import pathlib
 import platform
 import sys
@@ -20,6 +22,8 @@ LEVELS = {
 
 def extensions() -> list[Extension]:
     """The libraries to compile; none where we have not tried it."""
+    if os.environ.get("INVCLR_PURE"):
+        return []
     if not sys.platform.startswith("linux") or platform.machine() != "x86_64":
         return []
     jaxlib = importlib.util.find_spec("jaxlib")  # pyproject.toml asks for it

@@ -4,7 +4,7 @@
         --workdir=runs/c100_cpu
     invclr evaluate --workdir=runs/c100_cpu
 
-Hardware: two CPU cores. Expected score: see the README's results table.
+Hardware: two CPU cores. Expected score: docs/results.md.
 """
 
 from invclr_jax.configs import cifar10_cpu

@@ -4,7 +4,7 @@
         --workdir=runs/moco_cpu
     invclr evaluate --workdir=runs/moco_cpu --protocol=untransformed,average
 
-Hardware: two CPU cores. Expected score: see the README's results table.
+Hardware: two CPU cores. Expected score: docs/results.md.
 """
 
 from invclr_jax.configs import cifar100_cpu

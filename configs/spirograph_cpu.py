@@ -4,7 +4,7 @@
     invclr evaluate --workdir=runs/spirograph_cpu
 
 Hardware: two CPU cores, a few minutes. `make demo` trains it with the penalty on and off.
-Expected score: see the README's results table.
+Expected score: docs/results.md.
 """
 
 from invclr_jax.configs import spirograph

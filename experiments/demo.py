@@ -40,19 +40,26 @@ RUNS: dict[str, dict[str, Any]] = {
 
 SETTINGS = Settings(num_samples=(1, 2, 5, 10, 20), num_images=200, num_alphas=30, limit=4000)
 METRICS = {
-    "invariance/conditional_variance": "conditional variance of z/|z| (Eq. 6), lower is better",
-    "invariance/total_variance": "total variance of z/|z|",
-    "invariance/ratio": "their ratio, lower is more invariant",
-    "invariance/canonical_correlation": "canonical correlation of two views, higher is better",
-    "alpha/ridge/mse/mean": "error of predicting alpha from z, higher is more invariant",
-    "alpha/reference/mean": "… of a constant",
-    "probe/ridge/M=1/mse/m": "error of m, one transformation",
-    "probe/ridge/M=20/mse/m": "error of m, average of 20",
-    "probe/ridge/M=1/mse/b": "error of b, one transformation",
-    "probe/ridge/M=20/mse/b": "error of b, average of 20",
-    "probe/ridge/M=1/mse/total": "error of all four factors, one transformation",
-    "probe/ridge/M=20/mse/total": "error of all four factors, average of 20",
+    "invariance/conditional_variance": ("variance within a picture, of z/|z| (Eq. 6)", "low"),
+    "invariance/total_variance": ("variance over all pictures", None),
+    "invariance/ratio": ("their ratio: 0 is invariant", "low"),
+    "invariance/canonical_correlation": ("canonical correlation of two views: 1 is", "high"),
+    "alpha/ridge/mse/mean": ("error of predicting alpha from z", "high"),
+    "alpha/reference/mean": ("… of a constant: nothing can be read", None),
+    "probe/ridge/M=1/mse/m": ("error of m, one view", "low"),
+    "probe/ridge/M=20/mse/m": ("error of m, mean of 20 views", "low"),
+    "probe/ridge/M=1/mse/b": ("error of b, one view", "low"),
+    "probe/ridge/M=20/mse/b": ("error of b, mean of 20 views", "low"),
+    "probe/ridge/M=1/mse/total": ("error of all four factors, one view", "low"),
+    "probe/ridge/M=20/mse/total": ("error of all four factors, mean of 20 views", "low"),
 }
+"""Metric -> what to call it, and which extreme is better."""
+
+NEXT = """\
+python -m experiments.demo --out=demo/whole --steps=2000     # the whole schedule
+invclr evaluate --workdir=demo/canonical --protocol=all      # every protocol of the paper
+invclr audit --workdir=demo/no_penalty,demo/canonical        # side by side, on one page
+invclr train --config=cifar10_cpu --config.data.path=DIR --workdir=runs/c10"""
 
 
 def train_and_evaluate(
@@ -87,14 +94,19 @@ def _workdir(out: pathlib.Path, name: str) -> pathlib.Path:
 
 def learning_curves(out: pathlib.Path):
     """Contrastive loss and penalty over the steps of each run."""
-    figure, axes = plt.subplots(1, 2, figsize=(9, 3))
+    figure, axes = plt.subplots(1, 2, figsize=(9, 3), layout="constrained")
+    ends = {}
     for name in RUNS:
         path = _workdir(out, name) / "metrics.jsonl"
         lines = [json.loads(line) for line in path.read_text().splitlines()]
         steps = [line["step"] for line in lines]
+        ends[name] = lines[-1]["contrastive"]
         for axis, term in zip(axes, ("contrastive", "penalty"), strict=True):
             axis.plot(steps, [line.get(term, 0.0) for line in lines], label=name)
-            axis.set(xlabel="step", title=f"{term} term")
+            axis.set_xlabel("step")
+    lowest = min(ends, key=ends.__getitem__)
+    axes[0].set_title(f"Contrastive loss: “{lowest}” ends lowest, {ends[lowest]:.2f}", fontsize=10)
+    axes[1].set_title("Penalty before its weight; each has its own scale", fontsize=10)
     axes[1].set_yscale("symlog", linthresh=1e-2)
     axes[0].legend()
     return figure
@@ -102,11 +114,18 @@ def learning_curves(out: pathlib.Path):
 
 def averaging_curve(found: dict[str, dict[str, float]]):
     """Error of the four factors against M."""
-    figure, axis = plt.subplots(figsize=(5, 3))
+    figure, axis = plt.subplots(figsize=(5.5, 3.2), layout="constrained")
+    best = {}
+    for m in SETTINGS.num_samples:
+        errors = {name: metrics[f"probe/ridge/M={m}/mse/total"] for name, metrics in found.items()}
+        best[m] = min(errors, key=errors.__getitem__)
     for name, metrics in found.items():
         errors = [metrics[f"probe/ridge/M={m}/mse/total"] for m in SETTINGS.num_samples]
         axis.plot(SETTINGS.num_samples, errors, marker="o", label=name)
-    axis.set(xlabel="M, transformations averaged", ylabel="test error of m, b, sigma, f_r")
+    first, last = min(best), max(best)
+    title = f"Lowest with one view: “{best[first]}”; with {last}: “{best[last]}”"
+    axis.set_title(title, fontsize=10)
+    axis.set(xlabel="M, views averaged", ylabel="← better   test error of the factors")
     axis.set(xscale="log", yscale="log")
     axis.legend()
     return figure
@@ -125,6 +144,53 @@ def samples():
     return figure
 
 
+def report(
+    out: pathlib.Path, found: dict[str, dict[str, float]], steps: int, minutes: float
+) -> Page:
+    """The page.
+
+    Args:
+      out: folder of the runs.
+      found: name of a run -> its metrics.
+      steps: of each run.
+      minutes: that it took.
+    """
+    page = Page("Three encoders of Spirograph: what does each ignore?")
+    page.text(
+        "Each picture is drawn from four factors of interest and six nuisances. An encoder should "
+        "find the former and ignore the latter. One was trained by plain contrastive learning, one "
+        "with the paper's penalty on z/|z|, and one with the canonical correlation that is missing "
+        f"between two views, {steps} steps each: enough to see every part work, not to "
+        "judge the methods (one seed, a tiny encoder, a short schedule)."
+    )
+    page.heading("The pictures")
+    page.text("Each row shows the same factors of interest under eight draws of the nuisances.")
+    page.figure(samples(), "Spirograph samples")
+    page.heading("Training")
+    page.text(
+        "The contrastive loss asks that two views of a picture be told from all others. The "
+        "penalties ask, each in its own way, that z does not change with the nuisances."
+    )
+    page.figure(learning_curves(out), "contrastive loss and penalty over the steps")
+    page.heading("What the representations are like")
+    page.text("Arrows tell which way is better; the best of a row is bold and coloured.")
+    comparison(page, METRICS, found)
+    page.heading("Feature averaging")
+    page.text(
+        "A linear model reads the four factors from the mean of M views. More views cost more and "
+        "mostly help; a more invariant encoder has less to gain."
+    )
+    page.figure(averaging_curve(found), "test error against M")
+    page.heading("What to do next")
+    page.text(
+        "Train for the whole schedule, look closer at what you have, or go on to photographs. "
+        "README.md leads to the tutorials."
+    )
+    page.commands(NEXT)
+    page.text(f"Made in {minutes:.1f} minutes.", "note")
+    return page
+
+
 def main() -> int:
     """Trains all, evaluates all, writes the page."""
     out, start = pathlib.Path(_OUT.value), time.perf_counter()
@@ -136,27 +202,9 @@ def main() -> int:
     except Stopped as stopped:
         print(f"{stopped}: start the demo again to resume")
         return 128 + stopped.signal
-    page = Page("invclr_jax: three encoders of Spirograph")
-    page.text(
-        "Each picture is drawn from four factors of interest and six nuisances. An encoder should "
-        "find the former and ignore the latter. One was trained by plain contrastive learning, one "
-        "with the paper's penalty on z/|z|, and one with the canonical correlation that is missing "
-        f"between two views, {_STEPS.value} steps each: enough to see every part work, not to "
-        "judge the methods (one seed, a tiny encoder, a short schedule)."
-    )
-    page.heading("The pictures")
-    page.text("Each row shows the same factors of interest under eight draws of the nuisances.")
-    page.figure(samples(), "Spirograph samples")
-    page.heading("Training")
-    page.figure(learning_curves(out), "contrastive loss and penalty over the steps")
-    page.heading("What the representations are like")
-    comparison(page, METRICS, found)
-    page.heading("Feature averaging")
-    page.text("The probe sees the mean of M representations of differently transformed pictures.")
-    page.figure(averaging_curve(found), "test error against M")
-    page.text(f"Made in {(time.perf_counter() - start) / 60:.1f} minutes.")
-    page.write(out / "report.html")
-    print(f"\nopen {out / 'report.html'} in a browser")
+    minutes = (time.perf_counter() - start) / 60
+    report(out, found, _STEPS.value, minutes).write(out / "report.html")
+    print(f"\nopen {out / 'report.html'} in a browser; it ends with what to do next")
     return 0
 
 

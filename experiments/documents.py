@@ -4,32 +4,37 @@
 
 Whatever stands between `<!-- table: overview -->` and `<!-- end -->` becomes the tables of that
 experiment at cpu scale; `<!-- table: overview 0 -->` is the first of them only, counted from 0, and
-`<!-- table: mechanism -->` and its like (`MEASURED`) what those modules measured on checkpoints.
+`<!-- table: overview 0 columns 0 2 -->` some of its columns. `<!-- table: mechanism -->` and its
+like (`MEASURED`) are what those modules measured on checkpoints.
 """
 
+import functools
 import json
 import pathlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from absl import flags
 
-from experiments import all_rows, directions, jumps, records
+from experiments import directions, fair_tables, jumps, records
 from experiments.figures import EXPERIMENTS
 from experiments.records import Records
+from experiments.tables import Table
 from invclr_jax import cli
 from invclr_jax.files import write_atomically
 
 _RESULTS = flags.DEFINE_string("results", "experiments/results", "Folder of the records.")
 
-MEASURED = {
-    "mechanism": jumps.COLUMNS,
-    "directions": directions.COLUMNS,
-    "all_rows": all_rows.COLUMNS,
+MEASURED: dict[str, Callable[..., str]] = {
+    "mechanism": jumps.table,
+    "directions": functools.partial(jumps.table, columns=directions.COLUMNS),
+    "all_rows": fair_tables.markdown,
 }
-"""Files of measurements on checkpoints and the columns of their tables."""
+"""Files of measurements on checkpoints, and how they become tables."""
 
-_PLACE = re.compile(r"(<!-- table: (\S+)(?: (\d+))? -->\n).*?(<!-- end -->)", re.DOTALL)
+_PLACE = re.compile(
+    r"(<!-- table: (\S+)(?: (\d+)(?: columns ([\d ]+))?)? -->\n).*?(<!-- end -->)", re.DOTALL
+)
 
 
 def fill(text: str, stored: Records, measured: Mapping[str, str]) -> str:
@@ -42,21 +47,24 @@ def fill(text: str, stored: Records, measured: Mapping[str, str]) -> str:
     """
 
     def filled(match: re.Match) -> str:
-        name, index = match[2], match[3]
-        tables = [measured[name] + "\n"] if name in measured else _tables(name, index, stored)
-        return match[1] + "\n" + "\n".join(tables) + "\n" + match[4]
+        name, columns = match[2], [int(word) for word in (match[4] or "").split()]
+        if name in measured:
+            tables = [measured[name] + "\n"]
+        else:
+            chosen = _tables(name, match[3], stored)
+            tables = [(t.narrowed(columns) if columns else t).markdown() for t in chosen]
+        return match[1] + "\n" + "\n".join(tables) + "\n" + match[5]
 
     return _PLACE.sub(filled, text)
 
 
-def _tables(name: str, index: str | None, stored: Records) -> list[str]:
+def _tables(name: str, index: str | None, stored: Records) -> list[Table]:
     if name not in EXPERIMENTS:
         raise ValueError(f"no experiment {name!r}: use one of {', '.join(EXPERIMENTS)}")
     tables = EXPERIMENTS[name].tables(stored)
     if index is not None and int(index) >= len(tables):
         raise ValueError(f"{name} has {len(tables)} tables, none with the number {index}")
-    chosen = tables if index is None else [tables[int(index)]]
-    return [table.markdown() for table in chosen]
+    return tables if index is None else [tables[int(index)]]
 
 
 def main(*paths: str) -> None:
@@ -64,8 +72,8 @@ def main(*paths: str) -> None:
     results = pathlib.Path(_RESULTS.value)
     stored = records.load(results, "cpu")
     measured = {
-        name: jumps.table(json.loads(path.read_text())["runs"], columns)
-        for name, columns in MEASURED.items()
+        name: tabulate(json.loads(path.read_text())["runs"])
+        for name, tabulate in MEASURED.items()
         if (path := results / "cpu" / f"{name}.json").exists()
     }
     for path in map(pathlib.Path, paths):

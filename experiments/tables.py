@@ -75,6 +75,22 @@ class Table:
         rows = enumerate(self.rows)
         return [(at, row) for at, row in rows if isinstance(row[column], Stat)]
 
+    def narrowed(self, columns: Sequence[int]) -> "Table":
+        """The table with some of its columns, by their numbers from 0."""
+        if max(columns) >= len(self.header):
+            raise ValueError(f"{self.title} has {len(self.header)} columns, none {max(columns)}")
+
+        def chosen(cells: Sequence) -> list:
+            return [cells[column] for column in columns]
+
+        return dataclasses.replace(
+            self,
+            header=chosen(self.header),
+            rows=[chosen(row) for row in self.rows],
+            best=chosen(self.best) if self.best else (),
+            extra=[chosen(row) for row in self.extra],
+        )
+
     def markdown(self) -> str:
         """A Markdown table under its title; the best of a column is bold."""
         lines = [f"**{self.title}**", "", _line(self.header), _line(["---"] * len(self.header))]

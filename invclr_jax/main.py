@@ -12,6 +12,7 @@ COMMANDS = {
     "import": "makes a run's folder of weights that PyTorch trained",
     "export": "writes an encoder for torch, or as a program that needs JAX alone",
     "extract": "writes the features of your images",
+    "plan": "tells what a run needs on a TPU slice or GPUs, without them",
     "data": "shows what a data set holds",
     "gallery": "draws what the transformations do",
 }

@@ -5,6 +5,7 @@ import html
 import math
 import pathlib
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from matplotlib.figure import Figure
 
@@ -44,6 +45,10 @@ class Page:
     def text(self, sentences: str, kind: str = "") -> None:
         """Adds a paragraph; `kind` is a class of the style sheet."""
         self._parts.append(f'<p class="{kind}">{html.escape(sentences)}</p>')
+
+    def commands(self, lines: str) -> None:
+        """Adds commands to copy."""
+        self._parts.append(f"<pre>{html.escape(lines)}</pre>")
 
     def cards(self, values: Mapping[str, str]) -> None:
         """Adds a row of numbers, each with what it is."""
@@ -156,18 +161,23 @@ def number(value: float) -> str:
 
 
 def comparison(
-    page: Page, names: Mapping[str, str], runs: Mapping[str, Mapping[str, float]]
+    page: Page,
+    names: Mapping[str, tuple[str, Literal["low", "high"] | None]],
+    runs: Mapping[str, Mapping[str, float]],
 ) -> None:
-    """A table with a row for each metric and a column for each run.
+    """A table with a row for each metric and a column for each run; the best of a row is marked.
 
     Args:
       page: where it goes.
-      names: metric -> what to call it.
+      names: metric -> what to call it, and which extreme is better.
       runs: name of a run -> its metrics.
     """
-    rows = [
-        [label, *(number(metrics[metric]) for metrics in runs.values())]
-        for metric, label in names.items()
-        if all(metric in metrics for metrics in runs.values())
-    ]
+    extreme, arrows = {"low": min, "high": max}, {"low": "↓ ", "high": "↑ ", None: ""}
+    rows: list[list[Cell]] = []
+    for metric, (label, better) in names.items():
+        if all(metric in metrics for metrics in runs.values()):
+            values = [metrics[metric] for metrics in runs.values()]
+            best = extreme[better](values) if better else None
+            cells = [(number(value), value == best) for value in values]
+            rows.append([arrows[better] + label, *cells])
     page.table(["", *runs], rows)

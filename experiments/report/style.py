@@ -31,6 +31,8 @@ th, td { padding: .35rem .4rem; text-align: right; border-bottom: 1px solid var(
 td { white-space: nowrap; font-variant-numeric: tabular-nums; } td b { color: var(--accent); }
 th:first-child, td:first-child { text-align: left; } thead { background: var(--soft); }
 .paper { background: var(--tint); font-style: italic; }
+pre { overflow-x: auto; padding: .7rem .9rem; border-radius: 8px; background: var(--soft);
+  font-size: .8rem; }
 code { background: var(--soft); padding: .1em .3em; border-radius: 4px; }
 @media (max-width: 40rem) { th:first-child, td:first-child { position: sticky; left: 0;
   background: Canvas; max-width: 9rem; white-space: normal; } }

@@ -29,6 +29,9 @@ class Predicting(Method):
 
     Attributes:
       predictor: projections to predicted projections.
+
+    Options of a config:
+      predictor_hidden: length of the predictor's hidden layer.
     """
 
     predictor: nn.Module

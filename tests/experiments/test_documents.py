@@ -35,6 +35,18 @@ def test_one_table_by_its_number(found):
     assert "**Spirograph**" not in filled
 
 
+def test_some_columns_of_a_table(found):
+    filled = documents.fill(TEXT.format(" 0 columns 0 2"), found, {})
+    whole = EXPERIMENTS["overview"].tables(found)[0]
+    rows = [line for line in filled.splitlines() if line.startswith("|")]
+    assert rows[0] == f"|  | {whole.header[2]} |"
+    for row, cells in zip(rows[2:], whole.marked(), strict=True):
+        text, best = cells[2]
+        assert row == f"| {cells[0][0]} | {f'**{text}**' if best else text} |"
+    with pytest.raises(ValueError, match="columns, none 99"):
+        documents.fill(TEXT.format(" 0 columns 0 99"), found, {})
+
+
 def test_unknown_names_and_numbers_are_refused(found):
     with pytest.raises(ValueError, match="no experiment 'fig99'"):
         documents.fill("<!-- table: fig99 -->\n<!-- end -->", found, {})

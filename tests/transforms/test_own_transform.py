@@ -1,4 +1,4 @@
-"""The transformation of one's own that documents print, under jit, grad, vmap and the penalty."""
+"""The transformation that the documentation prints, under jit, grad, vmap and the penalty."""
 
 import pathlib
 import re
@@ -14,20 +14,15 @@ from invclr_jax.objectives.penalty import exact_penalty
 from invclr_jax.transforms.base import Transform, alpha_names
 from tests.reference import relative_error
 
-ROOT = pathlib.Path(__file__).parents[2]
-HEADING = "# Your own transformation\n"
-DOCUMENTS = [
-    path for path in ("docs/own_transform.md", "README.md") if HEADING in (ROOT / path).read_text()
-]
+PAGE = pathlib.Path(__file__).parents[2] / "docs" / "own_transform.md"
 X = np.random.default_rng(0).integers(0, 256, (3, 9, 11, 3), np.uint8)
 
 
-@pytest.fixture(scope="module", params=DOCUMENTS)
-def blur(request):
-    """The object that a document's first Python block under the heading defines."""
-    section = (ROOT / request.param).read_text().split(HEADING, 1)[1]
+@pytest.fixture(scope="module")
+def blur():
+    """The object that the page's first Python block defines."""
     module = types.ModuleType("own_transform")
-    exec(re.search(r"```python\n(.*?)```", section, re.DOTALL).group(1), module.__dict__)
+    exec(re.search(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)[1], module.__dict__)
     return module.Blur()
 
 

@@ -1,0 +1,1 @@
+"""Builds the documentation: `make docs`. Everything that can be generated is generated here."""
