@@ -12,8 +12,12 @@ import sys
 
 from setuptools import Extension, setup
 
-LEVELS = {"avx2": "x86-64-v3", "avx512": "x86-64-v4"}
-"""One library for each; `invclr_jax.models.winograd` takes the one that suits the processor."""
+LEVELS = {
+    "avx2": ["-march=x86-64-v3"],
+    "avx512": ["-march=x86-64-v4"],
+    "avx512_bf16": ["-march=x86-64-v4", "-mavx512bf16"],
+}
+"""One library for each; `invclr_jax.models.library` takes the one that suits the processor."""
 
 
 def extensions() -> list[Extension]:
@@ -28,11 +32,11 @@ def extensions() -> list[Extension]:
     folder = pathlib.Path("invclr_jax/native")
     return [
         Extension(
-            f"invclr_jax.native.winograd_{name}",
-            [str(folder / "winograd.cc")],
+            f"invclr_jax.native.convolutions_{name}",
+            [str(folder / "convolutions.cc")],
             depends=[str(header) for header in sorted(folder.glob("*.h"))],
             extra_compile_args=[
-                *("-std=c++17", "-O3", f"-march={level}", "-mprefer-vector-width=512"),
+                *("-std=c++17", "-O3", *level, "-mprefer-vector-width=512"),
                 *("-isystem", str(pathlib.Path(jaxlib.origin).parent / "include")),
             ],
             language="c++",

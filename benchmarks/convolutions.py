@@ -30,17 +30,23 @@ ROLES = ("forward", "gradient in the input", "gradient in the kernel")
 
 def rows(repeats: int) -> list[Row]:
     """A row for each layer and role, and one for all of a ResNet18."""
-    found, ours, theirs = [], 0.0, 0.0
+    found = []
     for size, channels, features, stride, count in LAYERS:
         for role in ROLES:
             seconds = _measure(role, size, channels, features, stride, repeats)
             each = medians(seconds)
-            ours, theirs = ours + count * each["ours"], theirs + count * each["torch"]
             work = f"{size}×{size}, {channels} to {features} channels, stride {stride}, {role}"
             details = {"seconds": seconds, "count": count}
             found.append(Row(work, each["ours"], each["torch"], "PyTorch", details=details))
-    total = f"all of a ResNet18 (batch {BATCH}, one view), summed"
-    return [Row(total, ours, theirs, "PyTorch"), *found]
+    strided = [row for row in found if "stride 2" in row.work]
+    total = f"of a ResNet18 (batch {BATCH}, one view), summed"
+    return [_sum(f"all {total}", found), _sum(f"stride 2 {total}", strided, "≥ 1.0×"), *found]
+
+
+def _sum(work: str, rows: list[Row], target: str = "") -> Row:
+    ours = sum(row.details["count"] * row.ours for row in rows)
+    theirs = sum(row.details["count"] * (row.theirs or 0.0) for row in rows)
+    return Row(work, ours, theirs, "PyTorch", target)
 
 
 def _measure(

@@ -33,7 +33,7 @@ MOVES = {
 """An operation of these alone computes nothing."""
 MOVING, OTHER = "moving data", "pointwise"
 
-CONVOLUTIONS = re.compile(r'custom_call_target="[^"]*(conv|kernel_gradient)')
+CONVOLUTIONS = re.compile(r'custom_call_target="[^"]*(conv|_gradient)')
 """Calls of libraries that convolve: ours on CPUs, cuDNN on GPUs."""
 
 PARTS = {

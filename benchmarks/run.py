@@ -21,7 +21,7 @@ from benchmarks.measure import has_torch
 from benchmarks.summary import BENCHMARKS, summary, table
 from invclr_jax import cpu
 from invclr_jax.evaluation.results import code_version
-from invclr_jax.models import winograd
+from invclr_jax.models import library
 
 REFERENCES = ("torch", "sklearn", "kornia")
 BUSY = 0.5
@@ -46,7 +46,7 @@ def _machine() -> dict[str, str | float | None]:
         "jax": jax.__version__,
         "torch": torch,
         "python": platform.python_version(),
-        "winograd": winograd.library(),
+        "library": library.library(),
     }
 
 

@@ -1,12 +1,13 @@
 """The whole training step beside the authors' method in PyTorch, with and without the penalty.
 
-Both do the same in float32: rows of the data set, two views, ResNet, projection head, NT-Xent,
-penalty on z/|z| at the first view, gradient, LARS. The reference estimates the penalty as the paper
-does (one sign vector, 100 alpha', reverse mode); ours by the `forward` estimator, unbiased for the
-same quantity with a lower variance, each step and every fourth step with four times the weight: its
-gradient is even then less noisy than the paper's (`--only=estimators` shows both). PyTorch runs in
-the memory format that is faster for the work at hand. Compilation is in the record, not in the
-medians.
+Both do the same in the same precision (bfloat16 is PyTorch's autocast): rows of the data set, two
+views, ResNet, projection head, NT-Xent, penalty on z/|z| at the first view, gradient, LARS. The
+reference estimates the penalty as the paper does (one sign vector, 100 alpha', reverse mode); ours
+by the `forward` estimator, unbiased for the same quantity with a lower variance, each step and
+every fourth step with four times the weight: its gradient is even then less noisy than the paper's
+(`--only=estimators` shows both). PyTorch runs in the memory format that is faster for the work at
+hand; not compiled, since `torch.compile` has no double backward pass. Our compilation is in the
+record, not in the medians.
 """
 
 import dataclasses
@@ -22,6 +23,7 @@ import ml_collections
 from benchmarks.estimators import LAZY
 from benchmarks.measure import Row, has_torch, interleaved, medians
 from benchmarks.ours import ESTIMATOR, EVERY, Run, pictures, setting
+from invclr_jax.transforms.base import Box
 
 TURNS = 2
 """Of eight steps each: they take longest."""
@@ -48,18 +50,23 @@ WORK = (
     Work(
         "ResNet18 width 64, batch 64, Spirograph",
         {"model__width": 64, "batch_size": 64},
-        {False: "≥ 0.9×", True: "≥ 1.3×"},
+        {False: "≥ 1.5×", True: "≥ 1.3×"},
         ratios=True,
+    ),
+    Work(
+        "ResNet18 width 64, batch 64, Spirograph, bfloat16",
+        {"model__width": 64, "batch_size": 64, "model__dtype": "bfloat16"},
+        {False: "≥ 1.3×", True: "≥ 2×"},
     ),
     Work(
         "ResNet18 width 16, batch 128, Spirograph",
         {"model__width": 16, "batch_size": 128},
-        {False: "", True: "≥ 1.3×"},
+        {False: "≥ 1.3×", True: "≥ 1.3×"},
     ),
     Work(
         "ResNet50 width 64, batch 32, 32×32 images",
         {"model__name": "resnet50", "batch_size": 32, "data__name": "arrays"},
-        {True: "≥ 1.2×"},
+        {True: "≥ 1.6×"},
     ),
 )
 

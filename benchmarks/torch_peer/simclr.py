@@ -87,7 +87,7 @@ class Trainer:
 
     Args:
       config: of our run, resolved; what it says about model, loss, penalty and optimiser holds
-        here too, except that the estimator is the paper's.
+        here too, except that the estimator is the paper's. bfloat16 is PyTorch's autocast.
       rows: factors `[N, 4]`, or 8-bit images `[N, h, w, 3]`.
       low: ends of alpha's distribution, `[a]`.
       high: likewise.
@@ -108,6 +108,7 @@ class Trainer:
         use_all_cores()
         self.config = config
         self.layout = torch.channels_last if channels_last else torch.contiguous_format
+        self.half = config.model.dtype == "bfloat16"
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         encoder = encoder or ENCODERS[config.model.name](config.model.width)
         head = projection_head(encoder.representation_dim, config.model.projection_dim)
@@ -151,8 +152,8 @@ class Trainer:
         options, (alpha, beta) = self.config.penalty, draws.first
         alpha.requires_grad_(draws.e is not None)
         z, z_prime = self.encode(x, alpha, beta), self.encode(x, *draws.second)
-        head, temperature = self.network["head"], self.config.contrastive.temperature
-        loss = nt_xent(head(z), head(z_prime), temperature)
+        temperature = self.config.contrastive.temperature
+        loss = nt_xent(self.project(z), self.project(z_prime), temperature)
         if draws.e is None or draws.alpha_prime is None:
             return loss
         value = penalty(z, alpha, draws.alpha_prime, draws.e)
@@ -161,7 +162,16 @@ class Trainer:
     def encode(self, x: torch.Tensor, alpha: torch.Tensor, beta: Any) -> torch.Tensor:
         """Representations `[n, d]` of one view."""
         images = self.transform.apply(x, alpha, beta)
-        return self.network["encoder"](images.contiguous(memory_format=self.layout))
+        with self._precision():
+            return self.network["encoder"](images.contiguous(memory_format=self.layout)).float()
+
+    def project(self, z: torch.Tensor) -> torch.Tensor:
+        """Projections `[n, p]` in float32."""
+        with self._precision():
+            return self.network["head"](z).float()
+
+    def _precision(self) -> torch.autocast:
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.half)
 
 
 def use_all_cores() -> None:

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from invclr_jax.models import winograd
+from invclr_jax.models import library
 from invclr_jax.models.dtypes import Shaped, lax_precision
 
 FEW_OUTPUTS = 4
@@ -23,7 +23,7 @@ Form = Callable[[Array, Array, int, str], Array]
 
 
 def fastest_on_cpus(x: Shaped, kernel: Shaped, stride: int) -> Form:
-    """The form to use for images and a kernel of these shapes, none of them Winograd's.
+    """The form to use for images and a kernel of these shapes, where `native` has none.
 
     Args:
       x: images `[n, h, v, c]`.
@@ -37,14 +37,18 @@ def fastest_on_cpus(x: Shaped, kernel: Shaped, stride: int) -> Form:
     return xla
 
 
-def is_winograd(x: Shaped, kernel: Shaped, stride: int) -> bool:
-    """Whether a CPU should use Winograd's products, and can."""
-    return (
-        stride == 1
-        and fastest_on_cpus(x, kernel, stride) is xla
-        and winograd.suits(x, kernel)
-        and winograd.library() is not None
-    )
+def native(x: Shaped, kernel: Shaped, stride: int) -> str | None:
+    """The family of our own C++ (see `library`) that a CPU should use, if any."""
+    known = x.dtype == kernel.dtype and x.dtype in (jnp.float32, jnp.bfloat16)
+    if not known or library.library() is None:
+        return None
+    k, _, channels, features = kernel.shape
+    few = output_size(x.shape[1], stride) * output_size(x.shape[2], stride) <= FEW_OUTPUTS
+    whole = channels % library.CHANNELS == features % library.CHANNELS == 0
+    if k == 3 and stride == 1 and whole and not few:
+        return "winograd"
+    # XLA has good products of matrices in float32 only.
+    return None if x.dtype == jnp.float32 and (k == 1 or few) else "direct"
 
 
 def output_size(size: int, stride: int) -> int:

@@ -5,7 +5,7 @@ All three are bilinear, and they are closed under differentiation: with ⟨·, �
     ⟨convolve(x, w), y⟩ = ⟨x, input_gradient(y, w)⟩ = ⟨w, kernel_gradient(x, y)⟩,
 
 so that every derivative of any order, forward or reverse, is made of them. A traced program does
-not know its platform. When it is lowered, CPUs get what is fastest there (`forms`, `winograd`), all
+not know its platform. When it is lowered, CPUs get what is fastest there (`forms`, `library`), all
 others XLA's convolution at the precision that `models.dtypes.PRECISIONS` explains.
 """
 
@@ -17,7 +17,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 from jaxtyping import Array, Float
 
-from invclr_jax.models import forms, winograd
+from invclr_jax.models import forms, library
 
 
 def convolve(
@@ -97,24 +97,28 @@ def _input_gradient_by(form, y, kernel, *, stride, pixels, precision):
 
 
 def _convolve_on_cpu(x, kernel, *, stride, precision):
-    if forms.is_winograd(x, kernel, stride):
-        return winograd.convolve(x, kernel)
+    family = forms.native(x, kernel, stride)
+    if family is not None:
+        shape = _convolve_shape(x.shape, kernel.shape, stride=stride)
+        return library.call(family, "convolve", x, kernel, shape, stride)
     form = forms.fastest_on_cpus(x, kernel, stride)
     return _convolve_by(form, x, kernel, stride=stride, precision=precision)
 
 
 def _kernel_gradient_on_cpu(x, y, *, stride, size, precision):
-    kernel = jax.ShapeDtypeStruct((size, size, x.shape[3], y.shape[3]), x.dtype)
-    if forms.is_winograd(x, kernel, stride):
-        return winograd.kernel_gradient(x, y)
+    kernel = jax.ShapeDtypeStruct((size, size, x.shape[3], y.shape[3]), y.dtype)
+    family = forms.native(x, kernel, stride)
+    if family is not None:
+        return library.call(family, "kernel_gradient", x, y, kernel.shape, stride)
     form = forms.fastest_on_cpus(x, kernel, stride)
     return _kernel_gradient_by(form, x, y, stride=stride, size=size, precision=precision)
 
 
 def _input_gradient_on_cpu(y, kernel, *, stride, pixels, precision):
     x = jax.ShapeDtypeStruct((len(y), *pixels, kernel.shape[2]), y.dtype)
-    if forms.is_winograd(x, kernel, stride):
-        return winograd.convolve(y, kernel[::-1, ::-1].swapaxes(2, 3))
+    family = forms.native(x, kernel, stride)
+    if family is not None:
+        return library.call(family, "input_gradient", y, kernel, x.shape, stride)
     form = forms.fastest_on_cpus(x, kernel, stride)
     return _input_gradient_by(form, y, kernel, stride=stride, pixels=pixels, precision=precision)
 

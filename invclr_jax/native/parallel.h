@@ -1,4 +1,4 @@
-// Work shared by the threads of XLA.
+// Work shared by the threads of a pool: XLA's, or any that has `num_threads()` and `Schedule(f)`.
 
 #ifndef INVCLR_NATIVE_PARALLEL_H_
 #define INVCLR_NATIVE_PARALLEL_H_
@@ -11,8 +11,6 @@
 #include <memory>
 #include <mutex>
 
-#include "xla/ffi/api/ffi.h"
-
 namespace invclr {
 
 inline int64_t CeilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -21,15 +19,16 @@ inline int64_t RoundUp(int64_t value, int64_t multiple) {
 }
 
 // How many workers `ParallelFor` has at most.
-inline int64_t Workers(const xla::ffi::ThreadPool& pool) {
+template <class Pool>
+int64_t Workers(const Pool& pool) {
   return std::max<int64_t>(pool.num_threads(), 1);
 }
 
 // Calls work(i, worker) for all i below `count`, each worker one after the other: this thread, and
 // those of the pool that are free. It waits only for calls that have begun, and so ends even where
 // no thread is free (each virtual device of a host has one that may be waiting here too).
-inline void ParallelFor(xla::ffi::ThreadPool& pool, int64_t count,
-                        const std::function<void(int64_t, int64_t)>& work) {
+template <class Pool>
+void ParallelFor(Pool& pool, int64_t count, const std::function<void(int64_t, int64_t)>& work) {
   struct Progress {
     std::atomic<int64_t> next{0}, done{0};
     std::mutex mutex;

@@ -83,7 +83,7 @@ def test_convolution_by_its_definition(x64, size, stride, pixels, method):
     ("size", "pixels", "stride", "product"),
     [(1, (7, 8), 1, True), (3, (2, 2), 1, True), (3, (4, 4), 2, True), (3, (7, 8), 1, False)],
 )
-def test_products_replace_what_is_slow_on_cpus(size, pixels, stride, product):
+def test_products_replace_what_is_slow_on_cpus(x64, size, pixels, stride, product):
     x, w, _, _ = arrays(size, pixels)
     grad = jax.jit(jax.grad(lambda x, w: convolve(x, w, stride).sum(), (0, 1)))
     program = grad.lower(x, w).as_text()

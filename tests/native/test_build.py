@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from invclr_jax.models import winograd
+from invclr_jax.models import library
 
 TRIED = sys.platform.startswith("linux") and platform.machine() == "x86_64"
 
@@ -14,4 +14,4 @@ TRIED = sys.platform.startswith("linux") and platform.machine() == "x86_64"
 @pytest.mark.skipif(not TRIED or shutil.which("g++") is None, reason="nothing to compile with")
 def test_compiled_where_there_is_a_compiler():
     """Otherwise every other test of it would be left out without a word."""
-    assert winograd.library() in winograd.LEVELS
+    assert library.library() in library.LEVELS

@@ -6,8 +6,10 @@ another step. Workers hand over parts of a batch, a few at a time: memory is bou
 `workers · BUFFERED · PART` pictures and the batches that are under way.
 """
 
+import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import Callable, Generator
 from typing import Any
 
@@ -103,12 +105,20 @@ def _prepare_worker(index: int, count: int) -> None:
     """Leaves signals to the training process, and keeps the memory of pictures for the next ones.
 
     A scheduler that preempts a job, and Ctrl-C, signal all of its processes. The training process
-    then saves a checkpoint, and ends its workers by another way.
+    then saves a checkpoint, and ends its workers by another way. Where it is killed, they go too.
     """
     del index, count
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
     cpu.keep_freed_memory()
+    threading.Thread(target=_go_with_parent, daemon=True).start()
+
+
+def _go_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _next(parts: Any) -> dict[str, Any]:

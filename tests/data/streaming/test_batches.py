@@ -3,8 +3,11 @@
 import collections
 import multiprocessing
 import os
+import pathlib
 import signal
+import subprocess
 import sys
+import time
 
 import jax
 import numpy as np
@@ -149,6 +152,36 @@ def test_workers_leave_the_signals_of_a_scheduler_to_the_training_process():
         os.kill(worker.pid, signal.SIGINT)
         assert len(list(feed)) == 39
     assert not multiprocessing.active_children()
+
+
+ORPHANS = """
+import multiprocessing, sys
+from invclr_jax import data
+from tests.data.streaming.test_batches import split
+
+if __name__ == "__main__":
+    feed = iter(data.make_feed(split(workers=2), seed=1, batch_size=16, num_steps=10**6))
+    next(feed)
+    print(*(worker.pid for worker in multiprocessing.active_children()), flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.slow
+def test_workers_go_with_a_training_process_that_is_killed(tmp_path):
+    (tmp_path / "orphans.py").write_text(ORPHANS)
+    environment = os.environ | {"PYTHONPATH": os.getcwd()}
+    command = [sys.executable, str(tmp_path / "orphans.py")]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, env=environment, text=True, **pipes) as training:
+        workers = [int(pid) for pid in training.stdout.readline().split()]
+        assert len(workers) == 2
+        training.kill()
+    for _ in range(600):
+        if not any(pathlib.Path(f"/proc/{pid}").exists() for pid in workers):
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"workers {workers} are still there")
 
 
 @pytest.mark.slow

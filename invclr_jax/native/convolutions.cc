@@ -1,0 +1,117 @@
+// The convolutions that XLA calls through its foreign function interface, in float and bfloat16.
+
+#include <type_traits>
+
+#include "direct.h"
+#include "winograd.h"
+#include "xla/ffi/api/ffi.h"
+
+namespace invclr {
+namespace {
+
+namespace ffi = xla::ffi;
+
+Pictures Of(const ffi::AnyBuffer& array) {
+  const auto size = array.dimensions();
+  return {size[0], size[1], size[2], size[3]};
+}
+
+// Calls compute(T{}), T being the elements' type.
+template <class Compute>
+ffi::Error For(ffi::DataType type, Compute compute) try {
+  if (type == ffi::F32) {
+    compute(float{});
+#if defined(__AVX512BF16__)
+  } else if (type == ffi::BF16) {
+    compute(BFloat16{});
+#endif
+  } else {
+    return ffi::Error(ffi::ErrorCode::kInvalidArgument, "this library has no such elements");
+  }
+  return ffi::Error::Success();
+} catch (const std::bad_alloc&) {
+  return ffi::Error(ffi::ErrorCode::kResourceExhausted, "no memory for a convolution");
+}
+
+template <class T>
+const T* Data(const ffi::AnyBuffer& array) {
+  return static_cast<const T*>(array.untyped_data());
+}
+template <class T>
+T* Data(ffi::Result<ffi::AnyBuffer>& array) {
+  return static_cast<T*>(array->untyped_data());
+}
+
+using Result = ffi::Result<ffi::AnyBuffer>;
+
+ffi::Error WinogradConvolve(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::AnyBuffer w, Result y) {
+  return For(x.element_type(), [&](auto element) {
+    using T = decltype(element);
+    winograd::Convolve(pool, Data<T>(x), Data<T>(w), /*flipped=*/false, Of(x), Of(*y), Data<T>(y));
+  });
+}
+
+ffi::Error WinogradInputGradient(ffi::ThreadPool pool, ffi::AnyBuffer y, ffi::AnyBuffer w,
+                                 Result x) {
+  return For(y.element_type(), [&](auto element) {
+    using T = decltype(element);
+    winograd::InputGradient(pool, Data<T>(y), Data<T>(w), Of(y), Of(*x), Data<T>(x));
+  });
+}
+
+ffi::Error WinogradKernelGradient(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::AnyBuffer y,
+                                  Result w) {
+  return For(x.element_type(), [&](auto element) {
+    using T = decltype(element);
+    winograd::KernelGradient(pool, Data<T>(x), Data<T>(y), Of(x), Of(y), Data<T>(w));
+  });
+}
+
+ffi::Error DirectConvolve(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::AnyBuffer w, Result y,
+                          int64_t stride) {
+  return For(x.element_type(), [&](auto element) {
+    using T = decltype(element);
+    direct::Convolve(pool, Data<T>(x), Data<T>(w), w.dimensions()[0], stride, Of(x), Of(*y),
+                   Data<T>(y));
+  });
+}
+
+ffi::Error DirectInputGradient(ffi::ThreadPool pool, ffi::AnyBuffer y, ffi::AnyBuffer w, Result x,
+                               int64_t stride) {
+  return For(y.element_type(), [&](auto element) {
+    using T = decltype(element);
+    direct::InputGradient(pool, Data<T>(y), Data<T>(w), w.dimensions()[0], stride, Of(y), Of(*x),
+                        Data<T>(x));
+  });
+}
+
+ffi::Error DirectKernelGradient(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::AnyBuffer y, Result w,
+                                int64_t stride) {
+  return For(x.element_type(), [&](auto element) {
+    using T = decltype(element);
+    direct::KernelGradient(pool, Data<T>(x), Data<T>(y), w->dimensions()[0], stride, Of(x), Of(y),
+                         Data<T>(w));
+  });
+}
+
+auto Binary() {
+  return ffi::Ffi::Bind()
+      .Ctx<ffi::ThreadPool>()
+      .Arg<ffi::AnyBuffer>()
+      .Arg<ffi::AnyBuffer>()
+      .Ret<ffi::AnyBuffer>();
+}
+auto Strided() { return Binary().Attr<int64_t>("stride"); }
+
+}  // namespace
+}  // namespace invclr
+
+#define INVCLR_DEFINE(name, function, signature) \
+  XLA_FFI_DEFINE_HANDLER_SYMBOL(invclr_##name, invclr::function, invclr::signature())
+
+INVCLR_DEFINE(winograd_convolve, WinogradConvolve, Binary);
+INVCLR_DEFINE(winograd_input_gradient, WinogradInputGradient, Binary);
+INVCLR_DEFINE(winograd_kernel_gradient, WinogradKernelGradient, Binary);
+INVCLR_DEFINE(direct_convolve, DirectConvolve, Strided);
+INVCLR_DEFINE(direct_input_gradient, DirectInputGradient, Strided);
+INVCLR_DEFINE(direct_kernel_gradient, DirectKernelGradient, Strided);

@@ -1,0 +1,140 @@
+// Every kernel on arrays of exactly their size, against sums by the definition; test_sanitizers.py
+// compiles it with the compiler's sanitizers, which end it at the first access beyond an array.
+
+#include <cmath>
+#include <cstdio>
+#include <thread>
+
+#include "direct.h"
+#include "winograd.h"
+
+namespace {
+
+using invclr::BFloat16;
+using invclr::Pictures;
+
+// A thread for each piece of work, all of them waited for at the end.
+struct Pool {
+  std::vector<std::thread> threads;
+
+  int64_t num_threads() const { return 3; }
+  template <class Work>
+  void Schedule(Work work) {
+    threads.emplace_back(work);
+  }
+  ~Pool() {
+    for (std::thread& thread : threads) thread.join();
+  }
+};
+
+float Number(float value) { return value; }
+float Number(BFloat16 value) {
+  const uint32_t bits = uint32_t{value.bits} << 16;
+  float number;
+  std::memcpy(&number, &bits, sizeof number);
+  return number;
+}
+void Set(float& element, float value) { element = value; }
+void Set(BFloat16& element, float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  element.bits = bits >> 16;
+}
+
+template <class T>
+std::vector<T> Random(int64_t size) {
+  static uint32_t state = 1;
+  std::vector<T> values(size);
+  for (T& value : values) {
+    state = state * 1664525u + 1013904223u;
+    Set(value, static_cast<int32_t>(state) / 2147483648.0f);
+  }
+  return values;
+}
+
+int failures = 0;
+
+template <class T>
+void Compare(const char* what, const std::vector<T>& found, const std::vector<double>& expected,
+             double tolerance) {
+  double error = 0, size = 0;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    error += std::pow(Number(found[i]) - expected[i], 2);
+    size += std::pow(expected[i], 2);
+  }
+  if (std::sqrt(error) <= tolerance * std::sqrt(size)) return;
+  std::printf("%s: error %g of %g\n", what, std::sqrt(error), std::sqrt(size));
+  ++failures;
+}
+
+template <class T>
+void Check(const Pictures& in, int64_t features, int64_t k, int64_t stride, bool winograd) {
+  using invclr::CeilDivide;
+  const Pictures out{in.count, CeilDivide(in.height, stride), CeilDivide(in.width, stride),
+                     features};
+  const int64_t sizes[] = {in.Place(in.count, 0, 0), k * k * in.channels * features,
+                           out.Place(out.count, 0, 0)};
+  const std::vector<T> x = Random<T>(sizes[0]), w = Random<T>(sizes[1]), y = Random<T>(sizes[2]);
+  std::vector<double> dx(sizes[0]), dw(sizes[1]), z(sizes[2]);
+  for (int64_t place = 0; place < in.count * out.height * out.width * k * k; ++place) {
+    const int64_t entry = place % (k * k), pixel = place / (k * k);
+    const int64_t column = pixel % out.width, row = pixel / out.width % out.height;
+    const int64_t picture = pixel / out.width / out.height;
+    const int64_t v = row * stride + entry / k - k / 2, u = column * stride + entry % k - k / 2;
+    if (!in.Holds(v, u)) continue;
+    for (int64_t c = 0; c < in.channels; ++c)
+      for (int64_t f = 0; f < features; ++f) {
+        const int64_t a = in.Place(picture, v, u) + c, b = (entry * in.channels + c) * features + f;
+        const int64_t o = out.Place(picture, row, column) + f;
+        z[o] += double{Number(x[a])} * Number(w[b]);
+        dx[a] += double{Number(y[o])} * Number(w[b]);
+        dw[b] += double{Number(x[a])} * Number(y[o]);
+      }
+  }
+  std::vector<T> found_z(sizes[2]), found_dx(sizes[0]), found_dw(sizes[1]);
+  {
+    Pool pool;
+    if (winograd) {
+      invclr::winograd::Convolve(pool, x.data(), w.data(), false, in, out, found_z.data());
+      invclr::winograd::InputGradient(pool, y.data(), w.data(), out, in, found_dx.data());
+      invclr::winograd::KernelGradient(pool, x.data(), y.data(), in, out, found_dw.data());
+    } else {
+      invclr::direct::Convolve(pool, x.data(), w.data(), k, stride, in, out, found_z.data());
+      invclr::direct::InputGradient(pool, y.data(), w.data(), k, stride, out, in, found_dx.data());
+      invclr::direct::KernelGradient(pool, x.data(), y.data(), k, stride, in, out,
+                                     found_dw.data());
+    }
+  }
+  const double tolerance = sizeof(T) == 4 ? 1e-5 : 0.02;
+  Compare("convolution", found_z, z, tolerance);
+  Compare("gradient in the input", found_dx, dx, tolerance);
+  Compare("gradient in the kernel", found_dw, dw, tolerance);
+}
+
+template <class T>
+void CheckAll() {
+  Check<T>({1, 1, 1, 16}, 16, 3, 1, true);
+  Check<T>({2, 7, 10, 16}, 48, 3, 1, true);
+  Check<T>({7, 9, 5, 48}, 32, 3, 1, true);
+  Check<T>({0, 4, 4, 16}, 16, 3, 1, true);
+  Check<T>({2, 3, 4, 416}, 416, 3, 1, true);     // kernels transformed feature by feature
+  Check<T>({310, 16, 16, 16}, 16, 3, 1, true);   // several blocks of tiles
+  Check<T>({2, 7, 10, 16}, 48, 3, 1, false);
+  Check<T>({2, 7, 10, 3}, 5, 3, 2, false);
+  Check<T>({3, 9, 8, 17}, 33, 1, 2, false);
+  Check<T>({2, 12, 11, 3}, 20, 7, 2, false);
+  Check<T>({1, 1, 1, 3}, 20, 3, 2, false);
+  Check<T>({1, 5, 5, 6}, 20, 5, 3, false);
+  Check<T>({40, 9, 9, 31}, 16, 3, 2, false);  // several blocks of pixels
+  Check<T>({0, 6, 6, 30}, 33, 3, 1, false);
+}
+
+}  // namespace
+
+int main() {
+  CheckAll<float>();
+#if defined(__AVX512BF16__)
+  CheckAll<BFloat16>();
+#endif
+  return failures;
+}
