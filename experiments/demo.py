@@ -17,7 +17,7 @@ from absl import flags
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
-from experiments.report.page import Page, comparison
+from experiments.report.page import Better, Page, comparison
 from experiments.runner import Stopped
 from invclr_jax import cli
 from invclr_jax import config as configuration
@@ -40,7 +40,7 @@ RUNS: dict[str, dict[str, Any]] = {
 """Keys of `config.penalty` of each encoder."""
 
 SETTINGS = Settings(num_samples=(1, 2, 5, 10, 20), num_images=200, num_alphas=30, limit=4000)
-METRICS = {
+METRICS: dict[str, tuple[str, Better]] = {
     "invariance/conditional_variance": ("variance within a picture, of z/|z| (Eq. 6)", "low"),
     "invariance/total_variance": ("variance over all pictures", None),
     "invariance/ratio": ("their ratio: 0 is invariant", "low"),
@@ -97,7 +97,7 @@ def learning_curves(out: pathlib.Path) -> list[Figure]:
     """Contrastive loss and penalty over the steps of each run, a figure each."""
     figures = [Figure(figsize=(5, 3.2), layout="constrained") for _ in range(2)]
     axes = [figure.subplots() for figure in figures]
-    ends = {}
+    ends: dict[str, float] = {}
     for name in RUNS:
         path = _workdir(out, name) / "metrics.jsonl"
         lines = [json.loads(line) for line in path.read_text().splitlines()]
@@ -117,7 +117,7 @@ def learning_curves(out: pathlib.Path) -> list[Figure]:
 def averaging_curve(found: dict[str, dict[str, float]]):
     """Error of the four factors against M."""
     figure, axis = plt.subplots(figsize=(5.5, 3.2), layout="constrained")
-    best = {}
+    best: dict[int, str] = {}
     for m in SETTINGS.num_samples:
         errors = {name: metrics[f"probe/ridge/M={m}/mse/total"] for name, metrics in found.items()}
         best[m] = min(errors, key=errors.__getitem__)

@@ -29,7 +29,7 @@ def define_trust() -> flags.FlagHolder:
 
 
 def run(main: Callable[..., int | None], max_arguments: int = 0) -> None:
-    """Runs a command's `main` after parsing flags; a user's mistake ends in a sentence.
+    """Runs a command's `main` after parsing flags; a user's mistake ends with a one-line message.
 
     Args:
       main: the command; what it returns is the exit code.
@@ -70,7 +70,7 @@ def _help(module: str) -> str:
 
 
 def _parse(argv: list[str], module: str) -> list[str]:
-    """Parses flags; asks for help end with code 0, unknown config keys get a sentence."""
+    """Parses flags; help exits with code 0, and unknown config keys are named."""
     from invclr_jax import config as configuration
 
     argv = [argv[0], *map(_found, argv[1:])]
@@ -124,7 +124,7 @@ def _sentence(error: Exception) -> str | None:
 
 
 def _leave(sentence: str) -> NoReturn:
-    """Ends the process with a sentence and code 1.
+    """Prints a message and ends the process with code 1.
 
     At once: exit handlers would write to the disk that is full, or wait for processes of the job
     that are gone.
@@ -138,7 +138,7 @@ def _leave(sentence: str) -> NoReturn:
 def _background_in_short() -> Iterator[None]:
     """Shows what fails in the background in one line, and each failure once.
 
-    Most of it is raised again in front, with a sentence; a traceback beside that would hide it.
+    Most of it is raised again in the main thread with a message; a traceback would hide that.
     """
     hooks = sys.unraisablehook, threading.excepthook
     seen: set[str] = set()
@@ -163,4 +163,6 @@ def whole_numbers(flag: str, values: list[str]) -> tuple[int, ...]:
     try:
         return tuple(sorted({int(value) for value in values}))
     except ValueError:
-        raise ValueError(f"--{flag}={','.join(values)}: give whole numbers, 1,10,100") from None
+        raise ValueError(
+            f"--{flag}={','.join(values)}: expected integers, such as 1,10,100"
+        ) from None

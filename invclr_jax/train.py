@@ -18,12 +18,16 @@ _WORKDIR = flags.DEFINE_string(
     "workdir", None, "Folder for checkpoints and metrics.", required=True
 )
 _ALLOW_CHANGED = flags.DEFINE_bool(
-    "allow_changed_config", False, "Resume although the workdir holds another configuration."
+    "allow_changed_config", False, "Resume even if the workdir holds another configuration."
 )
-_DISTRIBUTED = flags.DEFINE_bool("distributed", False, "Join the job that the cluster describes.")
+_DISTRIBUTED = flags.DEFINE_bool("distributed", False, "Join the job as the cluster describes it.")
 _COORDINATOR = flags.DEFINE_string("coordinator", None, "host:port of the first process.")
-_NUM_PROCESSES = flags.DEFINE_integer("num_processes", None, "Processes of the job.", lower_bound=1)
-_PROCESS_ID = flags.DEFINE_integer("process_id", None, "Number of this process.", lower_bound=0)
+_NUM_PROCESSES = flags.DEFINE_integer(
+    "num_processes", None, "Number of processes in the job.", lower_bound=1
+)
+_PROCESS_ID = flags.DEFINE_integer(
+    "process_id", None, "Index of this process, from 0.", lower_bound=0
+)
 flags.mark_flag_as_required("config")
 
 

@@ -39,7 +39,7 @@ def build_encoder(
 
     Args:
       model: `name`, one of `ENCODERS` with those of `width`, `stem`, `conv`, `dtype` and `remat`
-        that it has, or the import path of a module of one's own; `options`, its other fields.
+        that it has, or the import path of your own module; `options`, its other fields.
       image_size: shorter side of the images in pixels.
       trust: packages that an import path may be in; None for any.
 
