@@ -68,7 +68,7 @@ class Run:
     ):
         config = configuration.resolve(config)
         dataset = dataset or configuration.load_data(config)
-        self.config, self.rows = configuration.describe(config, dataset), dataset.train.images
+        self.config, self.rows = configuration.describe(config, dataset), dataset.train.array
         self.recipe = configuration.from_config(self.config, dataset, Own(transform=transform))
         self.state = parallel.replicate(create_state(self.recipe))
         self.step_fn = compile_steps(self.recipe)

@@ -15,11 +15,13 @@ BENCHMARKS = (
     "convolutions",
     "render",
     "data",
+    "stream",
     "resize_quality",
     "transforms",
     "estimators",
     "canonical",
     "features",
+    "evaluation",
     "probe",
 )
 

@@ -12,7 +12,6 @@ from absl import app, flags
 
 import invclr_jax as ic
 from examples.resnet20 import encoder
-from invclr_jax.evaluation.features import in_batches
 from invclr_jax.evaluation.metrics import accuracy
 from invclr_jax.transforms.image import ImageTransform
 
@@ -35,7 +34,7 @@ def main(_):
     test = ic.load_data("cifar10", path=_DATA.value).test
     encode, classify = encoder(_WEIGHTS.value)
     whole = ic.Encoder.from_function(encode, TRANSFORM)
-    z = in_batches(lambda rows, _: whole.encode(rows), test.images, 500)
+    z = whole.encode(test.images, batch_size=500)
     print(f"accuracy of its own linear layer: {accuracy(classify(z).argmax(1), test.labels):.2f} %")
     report = ic.audit(
         encode, test.images, TRANSFORM, test.labels, quick=_QUICK.value, name="ResNet20"

@@ -1,51 +1,182 @@
 """CIFAR again, fairly: every row, standardised features, l2 chosen on held-out rows, and kNN.
 
-The records' probe has a fixed l2, which favours features
-of large variance, and 4000 training rows. `experiments.checkpoints` measures it.
+The records' probe has a fixed l2, which favours features of large variance, and 4000 training
+rows. Here the same probe also judges averaged features and, fitted to plain pictures, rotated and
+corrupted ones. Alpha is that of colours at the paper's strength, whatever the encoder was trained
+with. `experiments.checkpoints` measures it.
 """
 
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from invclr_jax.checkpoint import Encoder
 from invclr_jax.data import load
-from invclr_jax.evaluation.features import plain_features
+from invclr_jax.evaluation.alpha import predict_alpha
+from invclr_jax.evaluation.context import labels_of
+from invclr_jax.evaluation.features import average_features, plain_features, transformed_features
 from invclr_jax.evaluation.knn import knn_predict
+from invclr_jax.evaluation.probes import Classifier
 from invclr_jax.evaluation.selection import choose_l2
+from invclr_jax.transforms.corruptions import NAMES, SEVERITIES, corrupt
+from invclr_jax.transforms.image import ImageTransform
+from invclr_jax.transforms.pictures import as_floats
+from invclr_jax.transforms.warping import affine
 
 GRID = tuple(10.0**power for power in range(-6, 0))
-COLUMNS = {"probe": "probe, %", "knn": "kNN, %", "error": "binomial error, %", "l2": "l2"}
+SAMPLES = 8
+"""M of averaged features."""
+AVERAGED = 10_000
+"""Training rows that are averaged; the probe of means keeps the l2 of the plain one."""
+DEGREES = (-30, -20, -10, 10, 20, 30)
+CORRUPTED = 1000
+"""Test rows that every corruption is tried on."""
+STILL: dict[str, Any] = {
+    "crop": False,
+    "flip": False,
+    "grey_probability": 0.0,
+    "jitter_probability": 1.0,
+}
+"""Options that leave colours alone to vary."""
+COLUMNS = {
+    "probe": "probe, %",
+    "knn": "kNN, %",
+    "error": "binomial error, %",
+    "averaged/probe": f"averaged, M={SAMPLES}, %",
+    "averaged/knn": f"kNN, M={SAMPLES}, %",
+    "rotated": "rotated by 10 to 30°, %",
+    "corrupted": "corrupted, %",
+    "alpha": "alpha explained",
+    "l2": "l2",
+}
 
 
-def score(train, test, labels, test_labels, num_classes: int) -> dict[str, float]:
-    """All columns.
+@dataclasses.dataclass(frozen=True, eq=False)
+class Probe:
+    """A linear classifier of standardised features.
+
+    Attributes:
+      mean: of the training rows, `[1, d]`.
+      std: theirs, 1 where nothing varies.
+      classifier: of what they leave.
+      l2: its weight decay, chosen on held-out training rows.
+    """
+
+    mean: np.ndarray
+    std: np.ndarray
+    classifier: Classifier
+    l2: float
+
+    def decide(self, features: np.ndarray) -> np.ndarray:
+        """The classes of rows `[n, d]`."""
+        scores = self.classifier.scores((features - self.mean) / self.std)
+        return np.asarray(jnp.argmax(scores, axis=1))
+
+
+def fit(
+    train: np.ndarray, labels: np.ndarray, num_classes: int, grid: Sequence[float] = GRID
+) -> Probe:
+    """The probe of training rows `[n, d]`, with an l2 of the grid."""
+    mean, std = train.mean(0, keepdims=True), train.std(0, keepdims=True)
+    std = np.where(std > 0, std, 1)
+    choice = choose_l2((train - mean) / std, labels, num_classes=num_classes, grid=grid)
+    return Probe(mean, std, choice.probe, choice.l2)
+
+
+def score(
+    probe: Probe,
+    train: np.ndarray,
+    test: np.ndarray,
+    labels: np.ndarray,
+    test_labels: np.ndarray,
+) -> dict[str, float]:
+    """Accuracy of the probe with its error, and that of kNN, in percent.
 
     Args:
+      probe: fitted to the training rows.
       train: features of the training rows, `[n, d]`.
       test: of the test rows, `[t, d]`.
       labels: classes of the training rows.
       test_labels: of the test rows.
-      num_classes: how many there are.
     """
-    mean, std = train.mean(0, keepdims=True), train.std(0, keepdims=True)
-    scaled, test_scaled = ((rows - mean) / np.where(std > 0, std, 1) for rows in (train, test))
-    choice = choose_l2(scaled, labels, num_classes=num_classes, grid=GRID)
-    guesses = {
-        "probe": jnp.argmax(choice.probe.scores(test_scaled), axis=1),
-        "knn": knn_predict(train, labels, test, num_classes=num_classes),
-    }
-    found = {name: float(100 * np.mean(guess == test_labels)) for name, guess in guesses.items()}
-    error = np.sqrt(found["probe"] * (100 - found["probe"]) / len(test_labels))
-    return found | {"error": float(error), "l2": choice.l2}
+    num_classes = int(labels.max()) + 1
+    near = knn_predict(train, labels, test, num_classes=num_classes)
+    right = _percent(probe.decide(test), test_labels)
+    error = np.sqrt(right * (100 - right) / len(test_labels))
+    return {"probe": right, "knn": _percent(near, test_labels), "error": float(error)}
 
 
 def measure(encoder: Encoder, data_path: str | None) -> dict[str, float]:
-    """`score` for every row of the encoder's data."""
+    """All columns for every row of the encoder's data."""
     data = load(encoder.config.data.name, path=data_path)
     assert data.test is not None
-    assert data.num_classes is not None
-    train, test = (
-        np.asarray(plain_features(encoder.encode_inputs, encoder.transform, part.images))
-        for part in (data.train, data.test)
-    )
-    return score(train, test, data.train.labels, data.test.labels, data.num_classes)
+    labels, test_labels = labels_of(data.train), labels_of(data.test)
+    num_classes = int(labels.max()) + 1
+    train_key, test_key, noise_key, alpha_key = jax.random.split(jax.random.key(0), 4)
+
+    def plain(images):
+        return np.asarray(plain_features(encoder.encode_inputs, encoder.transform, images))
+
+    def averaged(images, key):
+        options = encoder.encode_inputs, encoder.transform, images, key, SAMPLES
+        return np.asarray(average_features(*options))
+
+    train, test = plain(data.train.images), plain(data.test.images)
+    probe = fit(train, labels, num_classes)
+    found = score(probe, train, test, labels, test_labels) | {"l2": probe.l2}
+    rows = labels[:AVERAGED]
+    means = averaged(data.train.images[:AVERAGED], train_key), averaged(data.test.images, test_key)
+    of_means = score(fit(means[0], rows, num_classes, (probe.l2,)), *means, rows, test_labels)
+    found |= {f"averaged/{name}": of_means[name] for name in ("probe", "knn")}
+
+    def accuracy(images):
+        return _percent(probe.decide(plain(images)), test_labels[: len(images)])
+
+    pictures = np.asarray(data.test.images)
+    found["rotated"] = float(np.mean([accuracy(rotate(pictures, angle)) for angle in DEGREES]))
+    tried = [
+        accuracy(corrupt(pictures[:CORRUPTED], name, severity, noise_key))
+        for name in NAMES
+        for severity in SEVERITIES
+    ]
+    explained = alpha_explained(encoder, data.train.images[: len(pictures)], pictures, alpha_key)
+    return found | {"corrupted": float(np.mean(tried)), "alpha": explained}
+
+
+def alpha_explained(encoder: Encoder, train: np.ndarray, test: np.ndarray, key) -> float:
+    """The share of the colours' variance that ridge regression reads from z, at least 0.
+
+    Args:
+      encoder: of pictures.
+      train: pictures to fit to, each with colours of its own.
+      test: pictures to judge by.
+      key: of the colours.
+    """
+    size, mean, std = (getattr(encoder.transform, name) for name in ("size", "mean", "std"))
+    transform = ImageTransform(size, mean, std, **STILL)
+    pairs = [
+        transformed_features(encoder.encode_inputs, transform, x, k, 1)
+        for x, k in zip((train, test), jax.random.split(key), strict=True)
+    ]
+    (z, alpha), (test_z, test_alpha) = (tuple(part[:, 0] for part in pair) for pair in pairs)
+    read = predict_alpha(z, alpha, test_z, test_alpha)
+    return max(0.0, float(1 - np.mean(read.mse / read.reference)))
+
+
+def rotate(images: np.ndarray, degrees: float) -> np.ndarray:
+    """Pictures turned about their centres, edge pixels repeated, floats in [0, 1]."""
+    alpha = np.zeros((1, 6), np.float32)
+    alpha[:, 0] = degrees / 360
+    parts = [
+        affine(as_floats(part), np.repeat(alpha, len(part), axis=0), antialias=False)
+        for part in np.array_split(images, -(-len(images) // 1000))
+    ]
+    return np.concatenate([np.asarray(part) for part in parts])
+
+
+def _percent(guess, labels) -> float:
+    return float(100 * np.mean(np.asarray(guess) == labels))

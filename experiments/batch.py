@@ -11,7 +11,7 @@ import jax
 from experiments import records, runs
 from experiments.experiment import write
 from experiments.figures import EXPERIMENTS
-from experiments.runner import Stopped, ensure
+from experiments.runner import Stopped, ensure, train_only
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,13 +47,16 @@ def wanted_runs(names: Sequence[str], texts: Sequence[str], scale: str) -> list[
     return [runs.parse(text, scale) for text in dict.fromkeys([*texts, *needed])]
 
 
-def train_all(wanted: Sequence[runs.Run], seeds: range, places: Places) -> list[str]:
+def train_all(
+    wanted: Sequence[runs.Run], seeds: range, places: Places, *, evaluate: bool = True
+) -> list[str]:
     """Trains and evaluates every run, seed by seed.
 
     Args:
       wanted: the runs.
       seeds: of each.
       places: where things are.
+      evaluate: whether to evaluate and to keep records.
 
     Returns:
       A sentence for each that failed; a failure stops no other run.
@@ -65,7 +68,10 @@ def train_all(wanted: Sequence[runs.Run], seeds: range, places: Places) -> list[
         print(f"\n{title}", flush=True)
         start = time.perf_counter()
         try:
-            ensure(run, seed, places.workdir, places.results, places.data_path)
+            if evaluate:
+                ensure(run, seed, places.workdir, places.results, places.data_path)
+            else:
+                train_only(run, seed, places.workdir, places.data_path)
         except Stopped:
             raise
         except Exception as error:

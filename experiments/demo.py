@@ -122,8 +122,8 @@ def averaging_curve(found: dict[str, dict[str, float]]):
         errors = {name: metrics[f"probe/ridge/M={m}/mse/total"] for name, metrics in found.items()}
         best[m] = min(errors, key=errors.__getitem__)
     for name, metrics in found.items():
-        errors = [metrics[f"probe/ridge/M={m}/mse/total"] for m in SETTINGS.num_samples]
-        axis.plot(SETTINGS.num_samples, errors, marker="o", label=name)
+        curve = [metrics[f"probe/ridge/M={m}/mse/total"] for m in SETTINGS.num_samples]
+        axis.plot(SETTINGS.num_samples, curve, marker="o", label=name)
     first, last = min(best), max(best)
     title = f"Lowest with one view: “{best[first]}”; with {last}: “{best[last]}”"
     axis.set_title(title, fontsize=10)

@@ -8,14 +8,15 @@ experiment at cpu scale; `<!-- table: overview 0 -->` is the first of them only,
 like (`MEASURED`) are what those modules measured on checkpoints.
 """
 
+import functools
 import json
 import pathlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from absl import flags
 
-from experiments import all_rows, directions, jumps, records
+from experiments import directions, fair_tables, jumps, records
 from experiments.figures import EXPERIMENTS
 from experiments.records import Records
 from experiments.tables import Table
@@ -24,12 +25,12 @@ from invclr_jax.files import write_atomically
 
 _RESULTS = flags.DEFINE_string("results", "experiments/results", "Folder of the records.")
 
-MEASURED = {
-    "mechanism": jumps.COLUMNS,
-    "directions": directions.COLUMNS,
-    "all_rows": all_rows.COLUMNS,
+MEASURED: dict[str, Callable[..., str]] = {
+    "mechanism": jumps.table,
+    "directions": functools.partial(jumps.table, columns=directions.COLUMNS),
+    "all_rows": fair_tables.markdown,
 }
-"""Files of measurements on checkpoints and the columns of their tables."""
+"""Files of measurements on checkpoints, and how they become tables."""
 
 _PLACE = re.compile(
     r"(<!-- table: (\S+)(?: (\d+)(?: columns ([\d ]+))?)? -->\n).*?(<!-- end -->)", re.DOTALL
@@ -71,8 +72,8 @@ def main(*paths: str) -> None:
     results = pathlib.Path(_RESULTS.value)
     stored = records.load(results, "cpu")
     measured = {
-        name: jumps.table(json.loads(path.read_text())["runs"], columns)
-        for name, columns in MEASURED.items()
+        name: tabulate(json.loads(path.read_text())["runs"])
+        for name, tabulate in MEASURED.items()
         if (path := results / "cpu" / f"{name}.json").exists()
     }
     for path in map(pathlib.Path, paths):

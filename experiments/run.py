@@ -27,6 +27,9 @@ _RUNS = flags.DEFINE_list("runs", [], "Only train and evaluate these, DATA/NAME,
 _WORKDIR = flags.DEFINE_string("workdir", "runs", "Folder of the checkpoints.")
 _RESULTS = flags.DEFINE_string("results", "experiments/results", "Folder of records and tables.")
 _DATA_PATH = flags.DEFINE_string("data_path", None, "Where CIFAR is, see invclr_jax.data.load.")
+_EVALUATE = flags.DEFINE_bool(
+    "evaluate", True, "Whether to evaluate; if not, experiments.checkpoints can measure runs."
+)
 _DRY_RUN = flags.DEFINE_bool("dry_run", False, "Print the plan and its cost, and train nothing.")
 _DEVICES = flags.DEFINE_integer("devices", 1, "Devices that the plan counts on.", lower_bound=1)
 
@@ -45,7 +48,7 @@ def main(names: str = "") -> int:
     try:
         seeds = range(_FIRST_SEED.value, _FIRST_SEED.value + _SEEDS.value)
         places = batch.Places(pathlib.Path(_WORKDIR.value), results, _DATA_PATH.value)
-        failed = batch.train_all(wanted, seeds, places)
+        failed = batch.train_all(wanted, seeds, places, evaluate=_EVALUATE.value)
     except Stopped as stopped:
         print(stopped)
         return 128 + stopped.signal

@@ -81,16 +81,32 @@ def ensure(
     known = json.loads(path.read_text()) if path.exists() else None
     if known is not None and _is_current(known, config, evaluation_options(run, seed)):
         return known
-    folder = workdir / run.scale / run.dataset / run.name / f"seed{seed}"
+    folder, dataset = _train(run, config, workdir)
+    record = _record(run, seed, config, folder, dataset)
+    text = json.dumps(record, sort_keys=True) + "\n"
+    write_atomically(path, text)
+    return json.loads(text)  # as the next call reads it: tuples are lists
+
+
+def train_only(run: Run, seed: int, workdir: pathlib.Path, data_path: str | None = None) -> None:
+    """Trains a run without any evaluation: `experiments.checkpoints` measures what is wanted.
+
+    Args: as of `ensure`.
+    """
+    config = run.config(seed, data_path)
+    config.eval.every_steps = 0
+    _train(run, config, workdir)
+
+
+def _train(run: Run, config, workdir: pathlib.Path) -> tuple[pathlib.Path, Dataset]:
+    """Trains what is missing of a run; its folder and its data."""
+    folder = workdir / run.scale / run.dataset / run.name / f"seed{config.seed}"
     dataset = _dataset(json.dumps(config.data.to_dict()), config.transform.size)
     _note_version(folder)
     result = train(config, folder, dataset=dataset)
     if result.signal is not None:
         raise Stopped(result.signal)
-    record = _record(run, seed, config, folder, dataset)
-    text = json.dumps(record, sort_keys=True) + "\n"
-    write_atomically(path, text)
-    return json.loads(text)  # as the next call reads it: tuples are lists
+    return folder, dataset
 
 
 def _record(run: Run, seed: int, config, folder: pathlib.Path, dataset: Dataset) -> dict[str, Any]:

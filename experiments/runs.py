@@ -80,6 +80,9 @@ WORDS: dict[str, tuple[str, Any]] = {
     "long": ("num_steps", 6000),
     "wide": ("model.width", 32),
     "views": ("penalty.pair", "views"),
+    # What alpha is made of, beside colour. Without a penalty it only decides what is drawn.
+    "crop": ("transform.penalised", ("colour", "crop")),
+    "rotation": ("transform.penalised", ("colour", "crop", "affine")),
     **{feature: ("penalty.feature", feature) for feature in Finite.features},
     **{estimator: ("penalty.estimator", estimator) for estimator in ESTIMATORS},
 }

@@ -50,7 +50,7 @@ def main() -> int:
         limit=_LIMIT.value,
         settings=settings,
     )
-    shape = dataset.train.images.shape[1:]
+    shape = dataset.train.array.shape[1:]
     to_program(_portable(encoder, adapted, shape), pathlib.Path(_OUTPUT.value), shape=shape)
     print(f"the adapted encoder is in {_OUTPUT.value}")
     return 0

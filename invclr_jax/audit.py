@@ -102,7 +102,7 @@ def main() -> int:
     for name, encoder in found.items():
         report = audit(
             encoder,
-            split.images,
+            split.array,
             transform,
             labels,
             quick=_QUICK.value,

@@ -28,6 +28,35 @@ def define_trust() -> flags.FlagHolder:
     )
 
 
+def define_job(module: str) -> Callable[[], None]:
+    """The flags of a command that several processes run together, and how to join them.
+
+    Args:
+      module: of the command, whose help lists the flags.
+    """
+    distributed = flags.DEFINE_bool(
+        "distributed", None, "Join the job that the cluster describes; by default if there is one."
+    )
+    coordinator = flags.DEFINE_string("coordinator", None, "host:port of the first process.")
+    count = flags.DEFINE_integer(
+        "num_processes", None, "Number of processes in the job.", lower_bound=1
+    )
+    number = flags.DEFINE_integer(
+        "process_id", None, "Index of this process, from 0.", lower_bound=0
+    )
+    shown_by = sys.argv[0] if module == "__main__" else module  # as absl calls modules
+    for flag in (distributed, coordinator, count, number):
+        flags.FLAGS.register_key_flag_for_module(shown_by, flags.FLAGS[flag.name])
+
+    def join() -> None:
+        from invclr_jax import clusters
+
+        given = coordinator.value, count.value, number.value
+        clusters.join(*given, distributed=distributed.value)
+
+    return join
+
+
 def run(main: Callable[..., int | None], max_arguments: int = 0) -> None:
     """Runs a command's `main` after parsing flags; a user's mistake ends with a one-line message.
 

@@ -7,9 +7,10 @@ Protocols: untransformed, average (feature averaging over M), label_fraction, in
 ensemble (against averaging), knn; or all of these; and corruption, by name only. All numbers go to
 one JSON file in the workdir, with a plot beside it; a protocol that is in the file for the same
 data, settings and weights is not computed again. One that fails does not stop the others; the exit
-code is then 1.
+code is then 1. All devices share the work, and the processes of a job started as for `train`.
 """
 
+import jax
 from absl import flags
 
 from invclr_jax import cli
@@ -37,8 +38,14 @@ _NUM_IMAGES = flags.DEFINE_integer(
     "num_images", _DEFAULT.num_images, "Test images whose conditional variance is measured."
 )
 _NUM_ALPHAS = flags.DEFINE_integer("num_alphas", _DEFAULT.num_alphas, "Alphas for each of them.")
-_BATCH_SIZE = flags.DEFINE_integer("batch_size", _DEFAULT.batch_size, "Inputs encoded at a time.")
+_BATCH_SIZE = flags.DEFINE_integer(
+    "batch_size", _DEFAULT.batch_size, "Inputs that each device encodes at a time."
+)
+_MEMORY = flags.DEFINE_float(
+    "memory_gb", _DEFAULT.memory / 2**30, "GiB from which an array of features is kept in a file."
+)
 _TRUST = cli.define_trust()
+_JOIN_JOB = cli.define_job(__name__)
 _LIMIT = flags.DEFINE_integer(
     "limit", None, "Use a sample of at most this many training and test rows."
 )
@@ -46,6 +53,7 @@ _LIMIT = flags.DEFINE_integer(
 
 def main() -> int:
     """Restores, evaluates, prints tables, writes the JSON file and the plot."""
+    _JOIN_JOB()
     names = parse(_PROTOCOL.value)
     settings = Settings(
         seed=_SEED.value,
@@ -54,6 +62,7 @@ def main() -> int:
         num_images=_NUM_IMAGES.value,
         num_alphas=_NUM_ALPHAS.value,
         batch_size=_BATCH_SIZE.value,
+        memory=round(_MEMORY.value * 2**30),
         limit=_LIMIT.value,
     )
     encoder = load_encoder(_WORKDIR.value, _STEP.value, trust=_TRUST.value)
@@ -65,9 +74,10 @@ def main() -> int:
     results = Results(path, config=config.to_dict(), step=encoder.step, seed=settings.seed)
     outcomes = {}
     for name, outcome in run(context, names, results):
-        show(name, outcome, len(context.test))
         outcomes[name] = outcome
-    return finish(outcomes, path)
+        if jax.process_index() == 0:
+            show(name, outcome, len(context.test))
+    return finish(outcomes, path) if jax.process_index() == 0 else 0
 
 
 def start() -> None:

@@ -156,7 +156,7 @@ def read_images(path: str | None) -> Images:
     if not place.exists():
         raise FileNotFoundError(f"{path} (--images) does not exist: give an npz file or a folder")
     if place.is_dir():
-        return load_folder(place, size=PHOTO_SIZE).train.images
+        return load_folder(place, size=PHOTO_SIZE).train.array
     arrays = read_npz(place)
     images = [array for array in arrays.values() if array.ndim == 4 and len(array)]
     if not images:

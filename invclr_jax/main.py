@@ -12,6 +12,7 @@ COMMANDS = {
     "import": "turns weights trained with PyTorch into a run's folder",
     "export": "writes an encoder for PyTorch, or as a program that needs JAX alone",
     "extract": "writes the features of your images",
+    "plan": "tells what a run needs on a TPU slice or GPUs, without them",
     "data": "shows what a data set holds",
     "gallery": "draws what the transformations do",
 }

@@ -23,6 +23,10 @@ Devices = Sequence[jax.Device] | None
 """Some local devices, or None for all of them."""
 
 
+BY_ROW = jax.sharding.PartitionSpec(AXIS)
+WHOLE = jax.sharding.PartitionSpec()
+
+
 def axis_size(axis: Axis) -> int:
     """Number of devices along `axis` (1 outside `pmap`)."""
     return 1 if axis is None else jax.lax.axis_size(axis)
@@ -36,6 +40,11 @@ def device_index(axis: Axis) -> Array | int:
 def mean_over_devices(tree: Any, axis: Axis) -> Any:
     """Averages every leaf over the devices."""
     return tree if axis is None else jax.lax.pmean(tree, axis)
+
+
+def sum_over_devices(tree: Any, axis: Axis) -> Any:
+    """Adds every leaf up over the devices."""
+    return tree if axis is None else jax.lax.psum(tree, axis)
 
 
 def mean_over_neighbours(tree: Any, axis: Axis, count: int) -> Any:
@@ -98,9 +107,66 @@ def distribute(tree: Any, devices: Devices = None) -> Any:
     return jax.device_put(tree, _over(devices))
 
 
+def row_mesh(devices: Devices = None) -> jax.sharding.Mesh:
+    """A mesh of one axis, over which rows are divided."""
+    return jax.sharding.Mesh(np.array(devices or jax.local_devices()), (AXIS,))
+
+
 def _over(devices: Devices) -> jax.sharding.NamedSharding:
-    mesh = jax.sharding.Mesh(np.array(devices or jax.local_devices()), (AXIS,))
-    return jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(AXIS))
+    return jax.sharding.NamedSharding(row_mesh(devices), BY_ROW)
+
+
+def copy_to(tree: Any, mesh: jax.sharding.Mesh) -> Any:
+    """Every leaf whole on each of the mesh's devices, all of them of this process."""
+    return jax.device_put(tree, jax.sharding.NamedSharding(mesh, WHOLE))
+
+
+def divide(tree: Any, mesh: jax.sharding.Mesh) -> Any:
+    """Divides rows over the mesh's devices, those of other processes among them.
+
+    Every process holds all rows on its host, perhaps in a file, and sends its own part of them.
+    Zeros fill up the last devices.
+
+    Args:
+      tree: NumPy arrays with one number of rows.
+      mesh: of `row_mesh`.
+    """
+    sharding = jax.sharding.NamedSharding(mesh, BY_ROW)
+
+    def place(rows):
+        size = -(-len(rows) // mesh.size) * mesh.size
+
+        def part(index):
+            start, stop, _ = index[0].indices(size)
+            inside = rows[start:stop]
+            missing = stop - start - len(inside)
+            return np.pad(inside, ((0, missing), *[(0, 0)] * (rows.ndim - 1)))
+
+        return jax.make_array_from_callback((size, *rows.shape[1:]), sharding, part)
+
+    return jax.tree.map(place, tree)
+
+
+def share_rows(rows: np.ndarray, each: int, *, block: int = 4096) -> None:
+    """Completes rows of which process p has computed `p * each` up to `(p + 1) * each`.
+
+    Args:
+      rows: the same array on every process, filled in place.
+      each: rows of a process; the last ones may have fewer.
+      block: rows of each process that travel at a time.
+    """
+    if jax.process_count() == 1:
+        return
+    from jax.experimental import multihost_utils
+
+    for offset in range(0, each, block):
+        starts = [process * each + offset for process in range(jax.process_count())]
+        count = min(block, each - offset)
+        own = np.minimum(starts[jax.process_index()] + np.arange(count), len(rows) - 1)
+        gathered = np.asarray(multihost_utils.process_allgather(np.asarray(rows[own])))
+        for start, part in zip(starts, gathered, strict=True):
+            there = max(0, min(count, len(rows) - start))
+            rows[start : start + there] = part[:there]
 
 
 def unreplicate(tree: Any) -> Any:

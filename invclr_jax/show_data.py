@@ -6,7 +6,7 @@ import numpy as np
 from absl import flags
 
 from invclr_jax import cli
-from invclr_jax.data import NAMES, Dataset, Split, load, options_of
+from invclr_jax.data import NAMES, Dataset, Pictures, Split, load, options_of
 from invclr_jax.data.dataset import channel_statistics
 
 _NAME = flags.DEFINE_enum("name", None, NAMES, "Which dataset.", required=True)
@@ -26,6 +26,7 @@ def summary(dataset: Dataset) -> str:
             lines.append(f"       per class {_histogram(counts)}")
     if dataset.mean and dataset.std:
         lines.append(f"normalised by mean {_numbers(dataset.mean)} std {_numbers(dataset.std)}")
+    if dataset.mean and dataset.std and not isinstance(dataset.train.images, Pictures):
         mean, std = channel_statistics(dataset.train.images)
         lines.append(f"measured      mean {_numbers(mean)} std {_numbers(std)}")
     return "\n".join(lines)

@@ -4,8 +4,9 @@
 
 The config is the name of a shipped one or a file. Any of its keys can be overridden,
 `--config.penalty.weight=0.01`; invclr_jax/config/keys.py lists them. A run resumes from the newest
-checkpoint of its workdir. For several hosts, start the same command on each with --coordinator,
---num_processes and --process_id, or with --distributed alone where JAX can ask the cluster.
+checkpoint of its workdir. For several hosts, start the same command on each: under SLURM, Open MPI,
+Kubernetes and on Cloud TPUs the processes find each other (--distributed on multi-host TPU VMs),
+elsewhere give --coordinator, --num_processes and --process_id. docs/clusters.md has scripts.
 """
 
 from absl import flags
@@ -20,25 +21,15 @@ _WORKDIR = flags.DEFINE_string(
 _ALLOW_CHANGED = flags.DEFINE_bool(
     "allow_changed_config", False, "Resume even if the workdir holds another configuration."
 )
-_DISTRIBUTED = flags.DEFINE_bool("distributed", False, "Join the job as the cluster describes it.")
-_COORDINATOR = flags.DEFINE_string("coordinator", None, "host:port of the first process.")
-_NUM_PROCESSES = flags.DEFINE_integer(
-    "num_processes", None, "Number of processes in the job.", lower_bound=1
-)
-_PROCESS_ID = flags.DEFINE_integer(
-    "process_id", None, "Index of this process, from 0.", lower_bound=0
-)
+_JOIN_JOB = cli.define_job(__name__)
 flags.mark_flag_as_required("config")
 
 
 def main() -> int:
     """Trains; returns 0, or 128 + signal where one stopped the run (143 for SIGTERM)."""
-    import jax
-
     from invclr_jax.api import train
 
-    if _DISTRIBUTED.value or _COORDINATOR.value:
-        jax.distributed.initialize(_COORDINATOR.value, _NUM_PROCESSES.value, _PROCESS_ID.value)
+    _JOIN_JOB()
     result = train(_CONFIG.value, _WORKDIR.value, allow_changed_config=_ALLOW_CHANGED.value)
     return 0 if result.signal is None else 128 + result.signal
 

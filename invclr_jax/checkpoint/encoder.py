@@ -12,9 +12,11 @@ import ml_collections
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
+from invclr_jax.data import Pictures
 from invclr_jax.evaluation import checks, passes
 from invclr_jax.evaluation.features import average_features
 from invclr_jax.evaluation.progress import Progress
+from invclr_jax.evaluation.sweep import sweep
 from invclr_jax.models import network
 from invclr_jax.models.function import Function
 from invclr_jax.transforms.base import Transform, takes_images
@@ -101,25 +103,48 @@ class Encoder:
             apply = compiled.__wrapped__(self.module)
         return jax.tree_util.Partial(apply, self.variables)
 
-    def encode(self, images: Array | np.ndarray) -> Float[Array, "n d"]:
-        """Representations of plain images, [0, 1] floats (or uint8) NHWC; normalises itself."""
-        images = jnp.asarray(images)
+    def encode(
+        self,
+        images: Array | np.ndarray | Pictures,
+        *,
+        batch_size: int | None = None,
+        progress: Progress | None = None,
+    ) -> Float[Array, "n d"]:
+        """Representations of plain images, [0, 1] floats (or uint8) NHWC; normalises itself.
+
+        Args:
+          images: `[n, h, w, channels]`.
+          batch_size: images that each device takes at a time; None for all of them at once, on
+            one device, which may be part of a program of your own.
+          progress: callback with the number of finished rows.
+        """
         if images.ndim != 4:
             raise ValueError(f"encode takes images [n, h, w, channels], got shape {images.shape}")
-        if images.dtype == jnp.uint8:
-            images = images / jnp.float32(255)
         # A transform of factors, not pictures, renders what the encoder sees: images are that.
         plain = self.transform.untransformed if takes_images(self.transform) else _as_it_is
-        return _finite(passes.plain(self.encode_inputs, images, untransformed=plain))
+        if batch_size is None:
+            options = {"untransformed": _Scaled(plain)}
+            images = images[:] if isinstance(images, Pictures) else images
+            return _finite(passes.plain(self.encode_inputs, jnp.asarray(images), **options))
+        z = sweep(
+            passes.plain,
+            {"encode": self.encode_inputs},
+            images,
+            batch_size,
+            untransformed=_Scaled(plain),
+            progress=progress,
+        )
+        return _finite(jnp.asarray(z))
 
     def represent(
         self,
-        x: Array | np.ndarray,
+        x: Array | np.ndarray | Pictures,
         key: PRNGKeyArray,
         num_samples: int,
         *,
         batch_size: int = 256,
         progress: Progress | None = None,
+        first: int = 0,
     ) -> Float[Array, "n d"]:
         """Feature average z^(M) over `num_samples` random transformations of each x.
 
@@ -127,8 +152,9 @@ class Encoder:
           x: what the transform takes: images, or Spirograph's factors.
           key: of the transformations; those of the i-th x depend on key and i alone.
           num_samples: M.
-          batch_size: inputs at a time; the result does not depend on it.
+          batch_size: inputs that each device takes at a time; the result does not depend on it.
           progress: callback with the number of finished rows.
+          first: i of the first x, where x is a part of something larger.
         """
         z = average_features(
             self.encode_inputs,
@@ -138,8 +164,19 @@ class Encoder:
             num_samples,
             batch_size=batch_size,
             progress=progress,
+            first=first,
         )
-        return _finite(z)
+        return _finite(jnp.asarray(z))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Scaled:
+    """8-bit images become floats in [0, 1] before what follows; equal ones share programs."""
+
+    then: Callable[[Any], Any]
+
+    def __call__(self, images: Array) -> Array:
+        return self.then(images / jnp.float32(255) if images.dtype == jnp.uint8 else images)
 
 
 def _as_it_is(images: Any) -> Any:

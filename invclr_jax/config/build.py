@@ -69,6 +69,9 @@ def load_data(config: ml_collections.ConfigDict, *, trust: importing.Trust = Non
     known = {key: options[key] for key in data.options_of(name) if key in options}
     if "size" in data.options_of(name):
         known["size"] = config.transform.size
+    if name == "stream":
+        known |= {key: value for key, value in options.stream.items() if value is not None}
+        known["channels"] = config.transform.channels or 3
     return data.load(name, path=options.path, **known)
 
 

@@ -8,10 +8,11 @@ import ml_collections
 
 from invclr_jax import importing
 from invclr_jax.config.values import flatten
+from invclr_jax.data.streaming.pictures import ON_ERROR
 from invclr_jax.methods import find_method
 from invclr_jax.models.build import ENCODERS
 from invclr_jax.models.conv import CONVOLUTIONS
-from invclr_jax.models.dtypes import DTYPES
+from invclr_jax.models.dtypes import DTYPES, PRECISIONS
 from invclr_jax.models.norm import SCOPES
 from invclr_jax.models.resnet import STEMS
 from invclr_jax.objectives.estimators import ESTIMATORS, PAIRS, Finite
@@ -24,6 +25,7 @@ _CHOICES: dict[str, Sequence[str]] = {
     "model.stem": STEMS,
     "model.conv": CONVOLUTIONS,
     "model.dtype": DTYPES,
+    "model.precision": PRECISIONS,
     "penalty.estimator": tuple(ESTIMATORS),
     "penalty.feature": Finite.features,
     "penalty.pair": PAIRS,
@@ -33,6 +35,7 @@ _CHOICES: dict[str, Sequence[str]] = {
     "batch_norm.running_variance": ("biased", "unbiased"),
     "transform.variant": ("paper", "authors"),
     "transform.normalise": ("image", "row"),
+    "data.stream.on_error": ON_ERROR,
     "log.tracker": ("", *TRACKERS),
 }
 
@@ -49,7 +52,10 @@ _CHOICES_OR_PATHS: dict[str, Sequence[str]] = {
 _LIMITS = {
     "an integer of at least 0": (
         lambda v: 0 <= v < 2**31,
-        ("seed", "data.seed", "eval.every_steps"),
+        (
+            *("seed", "data.seed", "eval.every_steps"),
+            *("data.stream.workers", "data.stream.statistics"),
+        ),
     ),
     "an integer of at least 1": (
         lambda v: 1 <= v < 2**31,
@@ -62,7 +68,10 @@ _LIMITS = {
     ),
     "an integer of at least 2": (
         lambda v: 2 <= v < 2**31,
-        ("batch_size", "transform.size", "eval.limit", "views.number", "views.size"),
+        (
+            *("batch_size", "transform.size", "eval.limit", "views.number", "views.size"),
+            "data.stream.size",
+        ),
     ),
     "a finite number of at least 0": (
         lambda v: 0 <= v < float("inf"),

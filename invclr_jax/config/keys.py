@@ -39,6 +39,7 @@ def default_config() -> ml_collections.ConfigDict:
         stem="auto",  # "cifar" for small pictures, "standard"; "auto" goes by the size
         conv="auto",  # or "xla": XLA's own convolutions on CPUs too
         dtype="float32",  # of activations, or "bfloat16"
+        precision="default",  # of float32 products on GPUs and TPUs: "high", "highest"
         remat=False,  # recompute blocks in the backward pass: less memory on GPUs and TPUs
         projection_dim=later(int),  # None: the method's, 128 for SimCLR
         options={},  # further fields of the encoder, such as pool="token" of vit_tiny
@@ -89,6 +90,18 @@ def default_config() -> ml_collections.ConfigDict:
         seed=0,  # of Spirograph's factors
         num_train=100_000,  # Spirograph only
         num_test=20_000,  # Spirograph only
+        stream=dict(  # of the name "stream": pictures that are read while training
+            format=later(str),  # "folder", "parquet" or "tfds"; None: what lies at the path
+            train="train",
+            test=later(str),  # None: test, validation, val or valid, if there is one
+            size=later(int),  # side of the squares that are sent to the devices; None: transform's
+            workers=later(int),  # processes that read; None: one a core; 0: threads
+            on_error="refuse",  # or "skip": another picture of the class is read in its place
+            labels=True,
+            image_column="image",
+            label_column="label",
+            statistics=1000,  # pictures that channel statistics are measured from; 0: none
+        ),
         options={},  # arguments of a data set of your own
     )
     config.transform = dict(

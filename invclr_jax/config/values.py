@@ -16,6 +16,7 @@ RESUMABLE = (
     "data.on_device",
     "data.verify",
     "data.download",
+    "data.stream.workers",
 )
 """Keys (and their children) that may change when a run is resumed: they leave training as it is."""
 

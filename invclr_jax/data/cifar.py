@@ -151,6 +151,17 @@ def make_dataset(name: str, train: Split, test: Split, names: tuple[str, ...] | 
     return Dataset(name, train, test, num_classes, mean, std, names)
 
 
+def black(name: str) -> Dataset:
+    """The official training set's shapes and constants with black pictures, which need no memory.
+
+    Args:
+      name: `cifar10` or `cifar100`.
+    """
+    images = np.broadcast_to(np.zeros((), np.uint8), (OFFICIAL_SIZES[0], 32, 32, 3))
+    labels = np.zeros(len(images), np.int32)
+    return Dataset(name, Split(images, labels), None, NUM_CLASSES[name], *STATISTICS[name])
+
+
 def _decode_binary(raw: bytes, layout: Layout, where: str) -> tuple[np.ndarray, np.ndarray]:
     """Pixels `[n, 3072]` and classes `[n]` of records (label bytes, then 3072 pixel bytes)."""
     label_bytes = 1 if layout.name == "cifar10" else 2  # CIFAR-100: coarse, then fine

@@ -1,4 +1,4 @@
-"""A dataset is arrays in memory: all data of this paper fits."""
+"""A dataset is arrays in memory, as all data of this paper fits, or pictures that are streamed."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -6,7 +6,9 @@ from collections.abc import Mapping
 import numpy as np
 from jaxtyping import Float32, Int32, UInt8
 
-Images = UInt8[np.ndarray, "n h w c"] | Float32[np.ndarray, "n factors"]
+from invclr_jax.data.streaming.pictures import Pictures
+
+Images = UInt8[np.ndarray, "n h w c"] | Float32[np.ndarray, "n factors"] | Pictures
 Labels = Int32[np.ndarray, " n"] | Float32[np.ndarray, "n targets"]
 Channels = tuple[float, ...]
 """A number for each channel."""
@@ -21,7 +23,8 @@ class Split:
     """The training or the test part of a dataset.
 
     Attributes:
-      images: pictures `[n, h, w, c]`; for Spirograph the factors `[n, 4]` to render them from.
+      images: pictures `[n, h, w, c]`, an array or `Pictures` that are read when asked for; for
+        Spirograph the factors `[n, 4]` to render them from.
       labels: classes `[n]`, or regression targets `[n, t]`, or None where there are none.
     """
 
@@ -40,9 +43,26 @@ class Split:
         return len(self.images)
 
     @property
+    def array(self) -> np.ndarray:
+        """The images in memory, or a sentence if they are streamed."""
+        if isinstance(self.images, Pictures):
+            raise ValueError(
+                f"these {len(self)} pictures are streamed, and all of them are needed in memory "
+                "here: load them as folder or arrays, or take a few, images[rows]"
+            )
+        return self.images
+
+    def take(self, rows: np.ndarray) -> "Split":
+        """Some of the rows."""
+        labels = None if self.labels is None else self.labels[rows]
+        if isinstance(self.images, Pictures):
+            return Split(self.images.take(rows), labels)
+        return Split(self.array[rows], labels)
+
+    @property
     def rows(self) -> Mapping[str, np.ndarray]:
         """What a training step gathers from: `image`, and `label` where there are labels."""
-        rows = {"image": self.images}
+        rows = {"image": self.array}
         return rows if self.labels is None else rows | {"label": self.labels}
 
 
@@ -114,5 +134,5 @@ def own_dataset(
     given = [split.labels for split in (train, test) if split is not None]
     counts = [int(labels.max()) + 1 for labels in given if labels is not None]
     num_classes = len(names) if names else max(counts, default=None)
-    mean, std = channel_statistics(train.images)
+    mean, std = channel_statistics(train.array)
     return Dataset(name, train, test, num_classes, mean, std, names)

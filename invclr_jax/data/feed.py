@@ -1,7 +1,8 @@
 """Brings batches to the devices: rows that already live there, or rows sent ahead of their step.
 
-Both ways hand a step `(rows, indices)` and the step gathers `rows[indices]` on each device, so the
-compiled step does not know which way is used, and both ways give the same batches.
+All ways hand a step `(rows, indices)` and the step gathers `rows[indices]` on each device, so the
+compiled step does not know which way is used, and all ways give the same batches. Pictures that
+are streamed are read ahead too, see `streaming`.
 """
 
 import collections
@@ -17,6 +18,9 @@ from jaxtyping import Array, Int32
 from invclr_jax import parallel
 from invclr_jax.data.dataset import Split
 from invclr_jax.data.order import batch_indices, check_batch_size, device_indices, steps_per_epoch
+from invclr_jax.data.streaming.batches import stream
+from invclr_jax.data.streaming.pictures import Pictures
+from invclr_jax.data.streaming.source import blocks_of
 
 AHEAD = 2
 """Steps whose rows the host feed prepares while the devices compute."""
@@ -91,25 +95,63 @@ def make_feed(
     check_batch_size(batch_size, process_count * local_devices)
     steps_per_epoch(len(split), batch_size)  # refuses a batch larger than the split
 
-    def indices(step: int) -> np.ndarray:
-        return device_indices(
-            batch_indices(seed, step, len(split), batch_size),
-            process_index=process_index,
-            process_count=process_count,
-            local_devices=local_devices,
-        )
-
+    pictures = split.images if isinstance(split.images, Pictures) else None
+    indices = _Indices(
+        seed,
+        len(split),
+        batch_size,
+        None if pictures is None else blocks_of_pictures(pictures),
+        {"process_index": process_index, "process_count": process_count},
+        local_devices,
+    )
     steps = range(start_step, num_steps)
+    if pictures is not None:
+        if on_device is True:
+            raise ValueError(
+                "streamed pictures cannot be kept on the devices: leave out on_device "
+                "(config.data.on_device), or load them into memory as folder or arrays"
+            )
+        return Feed(_from_stream(pictures, split.labels, indices, steps))
     kept = fits_on_devices(split) if on_device == "auto" else on_device
     return Feed((_from_devices if kept else _from_host)(split.rows, indices, steps))
 
 
+def blocks_of_pictures(pictures: Pictures) -> tuple[int, ...] | None:
+    """Rows in each block of a source that is read by blocks; None for any other, and for a part."""
+    blocks = blocks_of(pictures.source) if pictures.rows is None else None
+    return None if blocks is None else tuple(blocks)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Indices:
+    """step -> this process's rows, `[devices, per_device]`; it is sent to workers."""
+
+    seed: int
+    num_examples: int
+    batch_size: int
+    blocks: tuple[int, ...] | None
+    process: Mapping[str, int]
+    local_devices: int
+
+    def __call__(self, step: int) -> np.ndarray:
+        rows = batch_indices(self.seed, step, self.num_examples, self.batch_size, self.blocks)
+        return device_indices(rows, local_devices=self.local_devices, **self.process)
+
+    def flat(self, step: int) -> np.ndarray:
+        """All of them in one row."""
+        return self(step).reshape(-1)
+
+
 def fits_on_devices(split: Split) -> bool:
     """Whether each local device has room for a copy of the split."""
-    size = sum(rows.nbytes for rows in split.rows.values())
     statistics = jax.local_devices()[0].memory_stats() or {}
     room = statistics.get("bytes_limit", UNKNOWN_MEMORY // jax.local_device_count())
-    return size * SHARE <= room
+    return fits(split, room)
+
+
+def fits(split: Split, room: int) -> bool:
+    """Whether a device with so many bytes of memory has room for a copy of the split."""
+    return sum(rows.nbytes for rows in split.rows.values()) * SHARE <= room
 
 
 def _from_devices(rows: Rows, indices: Indices, steps: range) -> Batches:
@@ -124,10 +166,40 @@ def _from_host(rows: Rows, indices: Indices, steps: range) -> Batches:
 
     def prepare(step: int) -> Batch:
         chosen = indices(step)
-        everything = np.broadcast_to(np.arange(chosen.shape[1], dtype=np.int32), chosen.shape)
-        sent = {name: np.take(array, chosen, axis=0) for name, array in rows.items()}
-        return parallel.distribute(sent), parallel.distribute(everything)
+        return _send({name: np.take(array, chosen, axis=0) for name, array in rows.items()}, chosen)
 
+    return _ahead(prepare, steps)
+
+
+def _from_stream(
+    pictures: Pictures, labels: np.ndarray | None, indices: _Indices, steps: range
+) -> Batches:
+    """A thread takes pictures from those who read them, and sends them."""
+    if not steps:
+        return
+    read = stream(pictures, indices.flat, steps, indices(steps.start).size)
+
+    def prepare(step: int) -> Batch:
+        chosen = indices(step)
+        sent = {"image": next(read).reshape(*chosen.shape, *pictures.shape_of_one)}
+        if labels is not None:
+            sent["label"] = labels[chosen]
+        return _send(sent, chosen)
+
+    try:
+        yield from _ahead(prepare, steps)
+    finally:
+        read.close()
+
+
+def _send(rows: Rows, chosen: np.ndarray) -> Batch:
+    """Rows `[devices, per_device, ...]`, of which a step gathers all."""
+    everything = np.broadcast_to(np.arange(chosen.shape[1], dtype=np.int32), chosen.shape)
+    return parallel.distribute(rows), parallel.distribute(everything)
+
+
+def _ahead(prepare: Callable[[int], Batch], steps: range) -> Batches:
+    """Batches of a thread that is a few steps ahead, and no more."""
     ahead: collections.deque[concurrent.futures.Future[Batch]] = collections.deque()
     with concurrent.futures.ThreadPoolExecutor(1, "host feed") as thread:
         for step in steps:

@@ -5,15 +5,10 @@ import logging
 import pathlib
 
 import numpy as np
-from jaxtyping import UInt8
-from PIL import Image, ImageOps
+from jaxtyping import Int32, UInt8
 
 from invclr_jax.data.dataset import Dataset, Split, own_dataset
-
-SUFFIXES = (".png", ".jpg", ".jpeg")
-
-MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
-"""Number of channels -> Pillow's name for such pictures."""
+from invclr_jax.data.decoding import SUFFIXES, Shape, UnreadableError, check_shape, squeezed
 
 
 def load_folder(path: pathlib.Path, *, size: int | None = None, channels: int = 3) -> Dataset:
@@ -35,12 +30,7 @@ def load_folder(path: pathlib.Path, *, size: int | None = None, channels: int = 
             "arrays (config.data.name=arrays)"
         )
     size = 32 if size is None else size
-    if size < 1:
-        raise ValueError(f"picture size {size} is not positive: use 1 or more")
-    if channels not in MODES:
-        raise ValueError(
-            f"pictures of {channels} channels cannot be read: use one of {list(MODES)}"
-        )
+    check_shape(size, channels)
     parts = {entry.name for entry in path.iterdir() if entry.is_dir() and not _hidden(entry)}
     # A class may be called "train" (CIFAR-100 has it), but hardly be the only one.
     has_parts = "train" in parts and parts <= {"train", "test"}
@@ -51,8 +41,21 @@ def load_folder(path: pathlib.Path, *, size: int | None = None, channels: int = 
 
 
 def _folder_split(
-    folder: pathlib.Path, shape: tuple[int, int, int], known: tuple[str, ...] | None
+    folder: pathlib.Path, shape: Shape, known: tuple[str, ...] | None
 ) -> tuple[Split, tuple[str, ...]]:
+    files, labels, names = list_pictures(folder, known)
+    return Split(_read_pictures(files, shape), labels), names
+
+
+def list_pictures(
+    folder: pathlib.Path, known: tuple[str, ...] | None = None
+) -> tuple[list[pathlib.Path], Int32[np.ndarray, " n"], tuple[str, ...]]:
+    """The pictures of a folder of class folders, in order, their classes, and the classes' names.
+
+    Args:
+      folder: what to look through.
+      known: names of the classes; None for those of the folders, in alphabetical order.
+    """
     entries = sorted(entry for entry in folder.iterdir() if not _hidden(entry))
     folders = [entry for entry in entries if entry.is_dir()]
     skipped = [entry for entry in entries if not entry.is_dir()]
@@ -62,14 +65,17 @@ def _folder_split(
             f"{outside[0]} lies beside the class folders of {folder}: move pictures into a folder "
             "for their class (one folder for all if there are no classes)"
         )
-    classes = known or tuple(entry.name for entry in folders)
-    unknown = [entry.name for entry in folders if entry.name not in classes]
+    numbers = {name: number for number, name in enumerate(known or [e.name for e in folders])}
+    unknown = [entry.name for entry in folders if entry.name not in numbers]
     if unknown:
         raise ValueError(f"{folder} has the class {unknown[0]!r}, which the training folder lacks")
-    pictures = []
+    pictures: list[pathlib.Path] = []
+    labels: list[int] = []
     for entry in folders:
         files = _files(entry)
-        pictures += [(file, entry.name) for file in files if _is_picture(file)]
+        inside = [file for file in files if _is_picture(file)]
+        pictures += inside
+        labels += [numbers[entry.name]] * len(inside)
         skipped += [file for file in files if not _is_picture(file)]
     if not pictures:
         raise ValueError(f"{folder} holds no pictures: put PNG or JPEG files into class folders")
@@ -78,8 +84,7 @@ def _folder_split(
             "skipped %d files of %s that are not pictures (%s), such as %s",
             *(len(skipped), folder, ", ".join(SUFFIXES), skipped[0]),
         )
-    labels = np.array([classes.index(name) for _, name in pictures], np.int32)
-    return Split(_read_pictures([file for file, _ in pictures], shape), labels), classes
+    return pictures, np.array(labels, np.int32), tuple(numbers)
 
 
 def _hidden(path: pathlib.Path) -> bool:
@@ -100,9 +105,7 @@ def _files(folder: pathlib.Path) -> list[pathlib.Path]:
     )
 
 
-def _read_pictures(
-    files: list[pathlib.Path], shape: tuple[int, int, int]
-) -> UInt8[np.ndarray, "n size size c"]:
+def _read_pictures(files: list[pathlib.Path], shape: Shape) -> UInt8[np.ndarray, "n size size c"]:
     images = np.empty((len(files), *shape), np.uint8)
     with concurrent.futures.ThreadPoolExecutor() as pool:  # decoding leaves Python's lock
         for i, image in enumerate(pool.map(lambda file: _read_picture(file, shape), files)):
@@ -110,16 +113,8 @@ def _read_pictures(
     return images
 
 
-def _read_picture(
-    path: pathlib.Path, shape: tuple[int, int, int]
-) -> UInt8[np.ndarray, "size size c"]:
+def _read_picture(path: pathlib.Path, shape: Shape) -> UInt8[np.ndarray, "size size c"]:
     try:
-        with Image.open(path, formats=("PNG", "JPEG")) as image:
-            if image.mode in ("F", "I") or image.mode.startswith("I;"):
-                raise ValueError(f"mode {image.mode}: more than 8 bits a channel")
-            upright = ImageOps.exif_transpose(image).convert(MODES[shape[2]])
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-        raise ValueError(
-            f"{path} cannot be read as an 8-bit PNG or JPEG ({error}): replace or remove it"
-        ) from None
-    return np.asarray(upright.resize(shape[:2], Image.Resampling.BICUBIC)).reshape(shape)
+        return squeezed(path, shape)
+    except UnreadableError as error:
+        raise ValueError(f"{path} {error}: replace or remove it") from None

@@ -12,6 +12,7 @@ from invclr_jax.data.arrays import load_arrays
 from invclr_jax.data.dataset import Dataset, Unusable
 from invclr_jax.data.folder import load_folder
 from invclr_jax.data.spirograph import load_spirograph
+from invclr_jax.data.streaming.load import load_stream
 
 _ARCHIVE_ENDINGS = (".tar.gz", ".tgz", ".tar")
 
@@ -22,17 +23,19 @@ Loader = Callable[..., Dataset]
 def load(
     name: str | Loader, *, path: str | os.PathLike[str] | None = None, **options: Any
 ) -> Dataset:
-    """Loads a dataset into memory.
+    """Loads a dataset into memory, or makes one that is read while training.
 
     Args:
-      name: `cifar10`, `cifar100`, `arrays` (an `.npz` file), `folder` (class folders of pictures)
-        or `spirograph`; or a function of your own, which is called with `path`, where one is
-        given, and the options, and returns a `Dataset`.
+      name: `cifar10`, `cifar100`, `arrays` (an `.npz` file), `folder` (class folders of pictures),
+        `stream` (class folders, parquet or tfds, which stay where they are) or `spirograph`; or a
+        function of your own, which is called with `path`, where one is given, and the options, and
+        returns a `Dataset`.
       path: the file or folder to read. CIFAR is recognised by what the path contains: an official
         archive or the folder it unpacks to (binary or python version), a folder with either in it,
         or a tensorflow-datasets folder, which is also the default. Spirograph needs none.
       **options: `verify=True` and `download=False` for CIFAR, `size=32` and `channels=3` for
-        `folder`, `seed=0`, `num_train` and `num_test` for Spirograph.
+        `folder`, those of `streaming.load.load_stream` for `stream`, `seed=0`, `num_train` and
+        `num_test` for Spirograph.
 
     Returns:
       The dataset: `.train` and `.test`, each with `.images` and `.labels`, and its constants.
@@ -58,7 +61,7 @@ def load(
     if place is None or not place.exists():
         raise FileNotFoundError(
             f"the path {path} (config.data.path) does not exist: the data set {name!r} needs "
-            f"{'an .npz file' if name == 'arrays' else 'a folder of class folders'} there"
+            f"{'an .npz file' if name == 'arrays' else 'a folder of pictures'} there"
         )
     return _LOADERS[name](place, **options)
 
@@ -144,6 +147,7 @@ _LOADERS: dict[str, Loader] = {
     "cifar100": load_cifar,
     "arrays": load_arrays,
     "folder": load_folder,
+    "stream": load_stream,
     "spirograph": load_spirograph,
 }
 NAMES = tuple(_LOADERS)

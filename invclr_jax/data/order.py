@@ -16,6 +16,33 @@ def epoch_order(seed: int, epoch: int, num_examples: int) -> Int32[np.ndarray, "
     return order
 
 
+WINDOW = 16
+"""Blocks whose rows an epoch mixes."""
+
+
+@functools.lru_cache(maxsize=4)
+def block_order(seed: int, epoch: int, blocks: tuple[int, ...]) -> Int32[np.ndarray, " n"]:
+    """An order of all rows that takes neighbouring rows at about the same time (read-only).
+
+    Blocks come in random order, and rows in random order within each window of them.
+
+    Args:
+      seed: of the run.
+      epoch: counted from 0.
+      blocks: rows in each block.
+    """
+    rng = generator(seed, "block order", epoch)
+    ends = np.cumsum(blocks)
+    windows = np.split(rng.permutation(len(blocks)), range(WINDOW, len(blocks), WINDOW))
+    rows = [
+        np.concatenate([np.arange(ends[block] - blocks[block], ends[block]) for block in window])
+        for window in windows
+    ]
+    order = np.concatenate([rng.permutation(part) for part in rows]).astype(np.int32)
+    order.flags.writeable = False
+    return order
+
+
 def steps_per_epoch(num_examples: int, batch_size: int) -> int:
     """Whole batches in an epoch; the incomplete one at its end is dropped."""
     if not 1 <= batch_size <= num_examples:
@@ -27,7 +54,11 @@ def steps_per_epoch(num_examples: int, batch_size: int) -> int:
 
 
 def batch_indices(
-    seed: int, step: int, num_examples: int, batch_size: int
+    seed: int,
+    step: int,
+    num_examples: int,
+    batch_size: int,
+    blocks: tuple[int, ...] | None = None,
 ) -> Int32[np.ndarray, " batch"]:
     """Rows of the global batch of a step, `[batch_size]`.
 
@@ -36,12 +67,17 @@ def batch_indices(
       step: counted from 0 over all epochs.
       num_examples: rows of the training set.
       batch_size: of the global batch, over all processes and devices.
+      blocks: rows in each block of data that is read by blocks, see `block_order`.
 
     Returns:
       Indices into the training set; within an epoch no row comes twice.
     """
     epoch, batch = divmod(step, steps_per_epoch(num_examples, batch_size))
-    return epoch_order(seed, epoch, num_examples)[batch * batch_size : (batch + 1) * batch_size]
+    if blocks is None:
+        order = epoch_order(seed, epoch, num_examples)
+    else:
+        order = block_order(seed, epoch, blocks)
+    return order[batch * batch_size : (batch + 1) * batch_size]
 
 
 def check_batch_size(batch_size: int, num_devices: int) -> None:

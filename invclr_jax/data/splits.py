@@ -27,9 +27,8 @@ def sample(split: Split, size: int | None, *, seed: int = 0) -> Split:
         raise ValueError(f"a sample of {size} rows is empty: use 1 or more")
     if size is None or size >= len(split):
         return split
-    rows = _sample_rows(_classes(split.labels, len(split)), size, generator(seed, "sample"))
-    labels = None if split.labels is None else split.labels[rows]
-    return Split(split.images[rows], labels)
+    classes = _classes(split.labels, len(split))
+    return split.take(_sample_rows(classes, size, generator(seed, "sample")))
 
 
 def _sample_rows(classes: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:

@@ -59,10 +59,10 @@ def predict_alpha(
       seed: of that split.
       method: `closed_form` or `lbfgs`.
     """
-    train = checks.finite_rows(features, "features")
-    alpha = checks.finite_rows(alpha, "alpha", rows=len(train))
-    test = checks.finite_rows(test_features, "test features")
-    test_alpha = checks.finite_rows(test_alpha, "test alpha", rows=len(test))
+    train = jnp.asarray(checks.finite_rows(features, "features"))
+    alpha = jnp.asarray(checks.finite_rows(alpha, "alpha", rows=len(train)))
+    test = jnp.asarray(checks.finite_rows(test_features, "test features"))
+    test_alpha = jnp.asarray(checks.finite_rows(test_alpha, "test alpha", rows=len(test)))
     fit, held_out = validation_indices(np.asarray(alpha), validation_fraction, seed=seed)
     train, test = standardised(train, test, len(held_out))
     trial = regression_path(train[fit], alpha[fit], grid=grid, method=method)

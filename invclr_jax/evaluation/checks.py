@@ -1,42 +1,58 @@
 """Sentences for input that no probe can use, said before anything is compiled."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
 Values = Array | np.ndarray
 
+ROWS = 8192
+"""Rows of an array on the host that are looked at together."""
 
-def finite_rows(matrix: Values, what: str, *, rows: int | None = None) -> Float[Array, "n f"]:
-    """A matrix of finite floats with at least one row.
+
+def finite_rows(matrix: Values, what: str, *, rows: int | None = None) -> Float[Values, "n f"]:
+    """A matrix of finite floats with at least one row; where it is, host or device, it stays.
 
     Args:
       matrix: `[n, f]`.
       what: its name in the sentence.
       rows: how many it must have, None for any.
     """
-    matrix = jnp.asarray(matrix)
+    matrix = matrix if isinstance(matrix, jax.Array) else np.asarray(matrix)
     if matrix.ndim != 2 or matrix.size == 0:
         raise ValueError(f"{what} must be a matrix with a row for each sample, got {matrix.shape}")
     if rows is not None and len(matrix) != rows:
         raise ValueError(
             f"{what} must have {rows} rows, one for each feature row, got {len(matrix)}"
         )
-    if not jnp.issubdtype(matrix.dtype, jnp.floating):
-        matrix = matrix.astype(float)
+    kind = matrix.dtype if jnp.issubdtype(matrix.dtype, jnp.floating) else np.dtype(float)
+    matrix = matrix.astype(jax.dtypes.canonicalize_dtype(kind), copy=False)
     finite(matrix, what)
     return matrix
 
 
-def finite(values: Array, what: str) -> None:
-    """Raises if an entry is NaN or infinite; counts only then, as the sum is quicker to see."""
-    if not jnp.isfinite(jnp.sum(values)):
-        wrong = int(values.size - jnp.isfinite(values).sum())
-        if wrong:
-            raise ValueError(
-                f"{what} hold {wrong} NaN or infinite entries of {values.size}: look at the "
-                "encoder that made them, a probe would be meaningless"
-            )
+def finite(values: Values, what: str) -> None:
+    """Raises if an entry is NaN or infinite."""
+    wrong = _wrong_on_host(values) if isinstance(values, np.ndarray) else _wrong(values)
+    if wrong:
+        raise ValueError(
+            f"{what} hold {wrong} NaN or infinite entries of {values.size}: look at the "
+            "encoder that made them, a probe would be meaningless"
+        )
+
+
+def _wrong(values: Array) -> int:
+    """Counts only where the sum, which is quicker to see, is not finite."""
+    if jnp.isfinite(jnp.sum(values)):
+        return 0
+    return int(values.size - jnp.isfinite(values).sum())
+
+
+def _wrong_on_host(values: np.ndarray) -> int:
+    """A few rows at a time, because there may be more of them than memory."""
+    starts = range(0, len(values), ROWS)
+    return sum(int(np.sum(~np.isfinite(values[start : start + ROWS]))) for start in starts)
 
 
 def class_labels(labels: Values | None, num_rows: int, num_classes: int) -> Int[Array, " n"]:

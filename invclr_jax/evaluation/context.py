@@ -2,22 +2,26 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import jax
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from invclr_jax.data import Dataset, Split, sample
-from invclr_jax.evaluation import features, fingerprint
-from invclr_jax.evaluation.progress import Progress, bar
+from invclr_jax.data import Dataset, Pictures, Split, sample
+from invclr_jax.evaluation import ensemble, features, fingerprint
+from invclr_jax.evaluation.probes import Classifier
+from invclr_jax.evaluation.progress import bar
 from invclr_jax.evaluation.settings import Settings
 from invclr_jax.transforms.base import NoPlainVersion, Transform, alpha_names
 
 Metrics = dict[str, float]
 Pair = tuple[np.ndarray, np.ndarray]
 """Something of the training rows and of the test rows."""
+
+DECIDE_NOTHING = ("batch_size", "memory")
+"""Settings that change no metric."""
 
 # Purposes of the evaluation's random keys.
 AVERAGE, CONDITIONAL, ALPHA, SHIFT, CORRUPTION = range(5)
@@ -93,7 +97,8 @@ class Context:
         if weights is None:
             return None
         settings = dataclasses.asdict(self.settings)
-        del settings["batch_size"]
+        for name in DECIDE_NOTHING:
+            del settings[name]
         return {
             "settings": settings,
             "data": fingerprint.of_data(self.dataset, self.train, self.test),
@@ -116,6 +121,12 @@ class Context:
     def averages(self) -> dict[int, Pair]:
         """M -> averaged features, from one pass of the largest M."""
         return self.averaged(self.transform, self.settings.num_samples, AVERAGE)
+
+    def averages_at(self, nums: Sequence[int]) -> dict[int, Pair]:
+        """Averaged features at some Ms; those of `averages` if it has them all."""
+        if set(nums) <= set(self.settings.num_samples):
+            return self.averages
+        return self.averaged(self.transform, tuple(nums), AVERAGE)
 
     def averaged(
         self, transform: Transform, num_samples: tuple[int, ...], purpose: int
@@ -154,11 +165,22 @@ class Context:
         train, test = self._both("one transformation", purpose, each)
         return tuple((z[:, 0], alpha[:, 0]) for z, alpha in (train, test))  # type: ignore[return-value]
 
-    def samples(self, num_samples: int) -> Pair:
-        """The features `[n, M, d]` that `averages` averages."""
+    def samples(self, num_samples: int) -> np.ndarray:
+        """The features `[n, M, d]` of training rows that `averages` averages."""
+        key = jax.random.split(self.key(AVERAGE))[0]
         each = functools.partial(features.transformed_features, num_samples=num_samples)
-        (train, _), (test, _) = self._both(f"{num_samples} transformations", AVERAGE, each)
-        return train, test
+        title = f"{num_samples} transformations, training rows"
+        return self.pass_over(title, self.train.images, key, each)[0]
+
+    def ensembled(self, classifiers: Mapping[int, Classifier]) -> dict[int, np.ndarray]:
+        """M -> log of the mean of M probabilities `[t, c]` of test rows, one classifier for each.
+
+        The transformations are those of `averages`.
+        """
+        key = jax.random.split(self.key(AVERAGE))[1]
+        compute = functools.partial(ensemble.log_probabilities, classifiers=classifiers)
+        title = f"ensemble of {max(classifiers)}, test rows"
+        return self.pass_over(title, self.test.images, key, compute)
 
     def conditional(self) -> np.ndarray:
         """Features `[b, p, d]` of test images under many alphas and one beta for each image."""
@@ -203,9 +225,9 @@ class Context:
         return train, test
 
     def pass_over(
-        self, title: str, x: np.ndarray, key: PRNGKeyArray | None, compute: Callable
+        self, title: str, x: np.ndarray | Pictures, key: PRNGKeyArray | None, compute: Callable
     ) -> Any:
-        """One pass over inputs with a progress bar; results are arrays on the host.
+        """One pass over inputs with a progress bar.
 
         Args:
           title: of the bar.
@@ -214,12 +236,10 @@ class Context:
           compute: a function of `features.py`, all but its first four arguments bound.
         """
         given = (x,) if key is None else (x, key)
-        size = self.settings.batch_size
-        progress: Progress | None
+        options = {"batch_size": self.settings.batch_size, "memory": self.settings.memory}
         with bar(title, len(x), shown=self._progress) as progress:
             encode = self.encoder.encode_inputs
-            result = compute(encode, self.transform, *given, batch_size=size, progress=progress)
-        return jax.tree.map(np.asarray, result)
+            return compute(encode, self.transform, *given, progress=progress, **options)
 
 
 def labels_of(split: Split) -> np.ndarray:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import jax
 import numpy as np
 
-from invclr_jax.data import Split
+from invclr_jax.data import Pictures, Split
 from invclr_jax.evaluation import features, probes
 from invclr_jax.evaluation import metrics as scores
 from invclr_jax.evaluation.context import AVERAGE, CORRUPTION, Context, Metrics, labels_of
@@ -79,12 +79,12 @@ def _fitted(context: Context) -> dict[str, tuple[Probe, Encode]]:
 def _corrupted(context: Context, name: str, severity: int) -> Split:
     """The test rows corrupted; pictures keep their random numbers from one severity to the next."""
     key = jax.random.fold_in(context.key(CORRUPTION), 1 + NAMES.index(name))
-    images = corrupt(context.test.images, name, severity, key)
+    images = corrupt(context.test.array, name, severity, key)
     return Split(np.asarray(images), labels_of(context.test))
 
 
 def _accuracy(probe: Probe, encode: Encode, split: Split) -> float:
-    return float(scores.accuracy(probe.predict(encode(split.images)), labels_of(split)))
+    return float(scores.accuracy(probe.predict(encode(split.array)), labels_of(split)))
 
 
 def _summary(metrics: Metrics, prefix: str) -> Metrics:
@@ -103,5 +103,10 @@ def _summary(metrics: Metrics, prefix: str) -> Metrics:
 def _check(context: Context) -> None:
     if context.is_regression:
         raise NotApplicableError("corruptions are judged by accuracy: this data has no classes")
+    if isinstance(context.test.images, Pictures):
+        raise NotApplicableError(
+            "corruptions change a whole test set at once, and this one is streamed: load it into "
+            "memory, as folder or arrays"
+        )
     if not takes_images(context.transform) or context.test.images.shape[-1] != 3:
         raise NotApplicableError("corruptions are defined for RGB pictures: this data has none")

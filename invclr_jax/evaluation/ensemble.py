@@ -1,18 +1,29 @@
-"""Averaging predictions instead of features (appendix, "Comparison with ensembling")."""
+"""Averaging predictions instead of features (appendix, "Comparison with ensembling").
 
-from collections.abc import Sequence
-from typing import NamedTuple
+Test features are never kept: each transformation of a picture adds to its probabilities and is
+forgotten. The classifier is fitted to transformed training features, which all have to exist at
+once: `fold` of each picture at most. From M = fold on it is the same classifier.
+"""
 
-import jax
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Integer
+from jaxtyping import Float, Integer, PRNGKeyArray
 
-from invclr_jax.evaluation.checks import Values, at_least_one
+from invclr_jax.evaluation import passes
+from invclr_jax.evaluation.checks import Values
+from invclr_jax.evaluation.features import Encode, as_partial, transforms_at_once
 from invclr_jax.evaluation.metrics import accuracy, cross_entropy
 from invclr_jax.evaluation.probes import Classifier, fit_classifier
+from invclr_jax.evaluation.storage import MEMORY, empty
+from invclr_jax.evaluation.sweep import sweep
+from invclr_jax.transforms.base import Transform
 
 Samples = Float[Values, "n m d"]
+Pairs = Mapping[int, tuple[np.ndarray, np.ndarray]]
+"""M -> averaged features of training and test rows."""
 
 
 class Score(NamedTuple):
@@ -36,6 +47,7 @@ def fit_augmented(
     num_classes: int,
     l2: float,
     init: Classifier | None = None,
+    memory: int = MEMORY,
 ) -> Classifier:
     """Fits a classifier to every transformed copy of every sample.
 
@@ -45,83 +57,132 @@ def fit_augmented(
       num_classes: how many there are.
       l2: weight of |W|², as for feature averaging.
       init: a probe to start from.
+      memory: bytes beyond which a copy of the features is kept in a file.
     """
-    features = _checked(features)
-    copies = features.reshape(-1, features.shape[-1])
-    if labels is not None:
-        labels = np.repeat(np.asarray(labels), features.shape[1], axis=0)
-    return fit_classifier(copies, labels, num_classes=num_classes, l2=l2, init=init)
-
-
-def ensemble_log_probabilities(classifier: Classifier, features: Samples) -> Float[Array, "n c"]:
-    """log of 1/M Σ_m p(y | z_m).
-
-    Args:
-      classifier: of single features.
-      features: z of n samples under M transformations each.
-    """
-    features = _checked(features)
-    n, m, d = features.shape
-    each = classifier.log_probabilities(features.reshape(n * m, d)).reshape(n, m, -1)
-    return jax.nn.logsumexp(each, axis=1) - jnp.log(m).astype(each.dtype)
-
-
-def compare(
-    train_features: Samples,
-    train_labels: Integer[Values, " n"],
-    test_features: Float[Values, "t m d"],
-    test_labels: Integer[Values, " t"],
-    *,
-    num_classes: int,
-    l2: float,
-    nums: Sequence[int],
-) -> dict[int, Comparison]:
-    """Feature averaging beside ensembling, over the first M transformations.
-
-    Args:
-      train_features: z of the training samples under at least max(nums) transformations.
-      train_labels: their classes.
-      test_features: z of the test samples, likewise.
-      test_labels: theirs.
-      num_classes: how many classes there are.
-      l2: weight of |W|² of both classifiers.
-      nums: the Ms.
-
-    Returns:
-      M -> scores of both on the test samples.
-    """
-    train, test = _checked(train_features), _checked(test_features)
-    fewest = min(train.shape[1], test.shape[1])
-    for num in nums:
-        at_least_one(num, "M")
-        if num > fewest:
-            raise ValueError(f"M = {num} needs as many transformations, the features have {fewest}")
-    averaging: Classifier | None = None
-    ensembling: Classifier | None = None
-    results = {}
-    for num in nums:
-        averaging = fit_classifier(
-            train[:, :num].mean(1), train_labels, num_classes=num_classes, l2=l2, init=averaging
-        )
-        ensembling = fit_augmented(
-            train[:, :num], train_labels, num_classes=num_classes, l2=l2, init=ensembling
-        )
-        results[num] = Comparison(
-            _score(averaging.log_probabilities(test[:, :num].mean(1)), test_labels),
-            _score(ensemble_log_probabilities(ensembling, test[:, :num]), test_labels),
-        )
-    return results
-
-
-def _score(log_probabilities: Float[Array, "n c"], labels: Integer[Values, " n"]) -> Score:
-    predictions = jnp.argmax(log_probabilities, axis=1)
-    return Score(accuracy(predictions, labels), float(cross_entropy(log_probabilities, labels)))
-
-
-def _checked(features: Samples) -> Float[Array, "n m d"]:
-    features = jnp.asarray(features)
     if features.ndim != 3 or 0 in features.shape:
         raise ValueError(
             f"features must be [samples, transformations, d] with one of each, got {features.shape}"
         )
-    return features
+    if labels is not None:
+        labels = np.repeat(np.asarray(labels), features.shape[1], axis=0)
+    options: dict[str, Any] = {"num_classes": num_classes, "l2": l2, "init": init}
+    return fit_classifier(_copies(features, memory), labels, **options)
+
+
+def _copies(features: Samples, memory: int) -> Float[np.ndarray, "copies d"]:
+    """A row for each transformation of each sample."""
+    features = np.asarray(features)
+    if not features.flags.c_contiguous:
+        whole = empty(features.shape, features.dtype, memory)
+        whole[...] = features
+        features = whole
+    return features.reshape(-1, features.shape[-1])
+
+
+def log_probabilities(
+    encode: Encode,
+    transform: Transform,
+    x: Any,
+    key: PRNGKeyArray,
+    classifiers: Mapping[int, Classifier],
+    *,
+    batch_size: int = 256,
+    **options: Any,
+) -> dict[int, Float[np.ndarray, "n c"]]:
+    """log of 1/M Σ_m p(y | z_m), for every M with a classifier of its own.
+
+    Args:
+      encode: network inputs -> z.
+      transform: what the ensemble is over.
+      x: inputs, `[n, ...]`.
+      key: of the transformations, as for `features.average_features`.
+      classifiers: M -> classifier of single features.
+      batch_size: inputs that each device encodes at a time.
+      **options: `memory` and `progress`, see `features`.
+    """
+    nums, probes = list(classifiers), list(classifiers.values())
+    logs = sweep(
+        passes.predictions,
+        {
+            "encode": as_partial(encode),
+            "key": key,
+            "stops": jnp.array(nums),
+            "weights": jnp.stack([probe.weights for probe in probes]),
+            "bias": jnp.stack([probe.bias for probe in probes]),
+        },
+        x,
+        batch_size,
+        indexed=True,
+        sample=transform.sample,
+        apply=transform.apply,
+        chunk=transforms_at_once(len(x), batch_size, max(nums)),
+        **options,
+    )
+    return {num: logs[:, position] for position, num in enumerate(nums)}
+
+
+def fit_each(
+    samples: Samples,
+    labels: Integer[Values, " n"],
+    *,
+    nums: list[int],
+    num_classes: int,
+    l2: float,
+    memory: int = MEMORY,
+) -> dict[int, Classifier]:
+    """The classifier of an ensemble for every M, each from the one before.
+
+    Args:
+      samples: z of the training samples under the transformations that there are.
+      labels: their classes.
+      nums: the Ms, ascending; beyond the transformations that there are nothing changes.
+      num_classes: how many classes there are.
+      l2: weight of |W|².
+      memory: bytes beyond which a copy of the features is kept in a file.
+    """
+    options: dict[str, Any] = {"num_classes": num_classes, "l2": l2, "memory": memory}
+    fitted: dict[int, Classifier] = {}
+    latest: Classifier | None = None
+    latest_num = 0
+    for num in nums:
+        if latest is None or latest_num < samples.shape[1]:
+            latest = fit_augmented(samples[:, :num], labels, init=latest, **options)
+        fitted[num], latest_num = latest, num
+    return fitted
+
+
+def compare(
+    averages: Pairs,
+    ensembled: Mapping[int, Float[Values, "t c"]],
+    train_labels: Integer[Values, " n"],
+    test_labels: Integer[Values, " t"],
+    *,
+    num_classes: int,
+    l2: float,
+) -> dict[int, Comparison]:
+    """Feature averaging beside ensembling.
+
+    Args:
+      averages: M -> averaged features.
+      ensembled: M -> log-probabilities of the test rows, see `log_probabilities`.
+      train_labels: classes of the training rows.
+      test_labels: of the test rows.
+      num_classes: how many classes there are.
+      l2: weight of |W|² of the classifier of averaged features.
+
+    Returns:
+      M -> scores of both on the test rows.
+    """
+    options: dict[str, Any] = {"num_classes": num_classes, "l2": l2}
+    averaging: Classifier | None = None
+    results = {}
+    for num, logs in ensembled.items():
+        train, test = averages[num]
+        averaging = fit_classifier(train, train_labels, init=averaging, **options)
+        own = averaging.log_probabilities(test)
+        results[num] = Comparison(_score(own, test_labels), _score(logs, test_labels))
+    return results
+
+
+def _score(logs: Float[Values, "n c"], labels: Integer[Values, " n"]) -> Score:
+    return Score(accuracy(np.argmax(logs, axis=1), labels), float(cross_entropy(logs, labels)))

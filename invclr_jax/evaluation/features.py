@@ -1,18 +1,22 @@
 """Features of whole data sets: untransformed, transformed, and averaged over M transformations.
 
-The m-th transformation of image i is a function of (key, i, m) alone. Results therefore do not
-depend on the batch size, and the average over M is a prefix of the average over any larger M.
+The m-th transformation of image i is a function of (key, i, m) alone. Results therefore depend
+neither on the batch size nor on the number of devices and processes, and the average over M is a
+prefix of the average over any larger M.
 
 `encode` maps network inputs `[n, h, w, c]` to z `[n, d]`, each row by itself (batch norm in eval
 mode). It is compiled once for each function object and batch shape, so pass the same one each
 time. An encoder with many weights is best passed as `jax.tree_util.Partial(apply, variables)`: the
 weights are then arguments of the compiled function rather than constants inside it.
+
+All functions take `batch_size`, the inputs that each device encodes at a time, `progress`, a
+callback with the number of finished rows, and `memory`, the bytes beyond which an array of
+features is kept in a file (`storage.py`). All return NumPy arrays.
 """
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.tree_util import Partial
@@ -21,6 +25,8 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from invclr_jax.evaluation import passes
 from invclr_jax.evaluation.checks import Values, at_least_one
 from invclr_jax.evaluation.progress import Progress
+from invclr_jax.evaluation.storage import MEMORY
+from invclr_jax.evaluation.sweep import sweep
 from invclr_jax.transforms.base import Transform
 
 Encode = Callable[[Array], Array]
@@ -29,38 +35,45 @@ Encode = Callable[[Array], Array]
 def plain_features(
     encode: Encode,
     transform: Transform,
-    x: Values,
+    x: Any,
     *,
     batch_size: int = 256,
     progress: Progress | None = None,
-) -> Float[Array, "n d"]:
+    memory: int = MEMORY,
+) -> Float[np.ndarray, "n d"]:
     """Features of untransformed inputs; raises what `transform.untransformed` raises.
 
     Args:
       encode: network inputs -> z.
       transform: knows how plain inputs reach the network.
       x: inputs, `[n, ...]`.
-      batch_size: inputs at a time.
-      progress: callback with the number of finished rows.
+      batch_size: see the module, as for the others.
+      progress: likewise.
+      memory: likewise.
     """
-    encode = _as_partial(encode)
-
-    def run(rows, _):
-        return passes.plain(encode, rows, untransformed=transform.untransformed)
-
-    return in_batches(run, x, batch_size, progress)
+    return sweep(
+        passes.plain,
+        {"encode": as_partial(encode)},
+        x,
+        batch_size,
+        memory=memory,
+        progress=progress,
+        untransformed=transform.untransformed,
+    )
 
 
 def average_features(
     encode: Encode,
     transform: Transform,
-    x: Values,
+    x: Any,
     key: PRNGKeyArray,
     num_samples: int,
     *,
     batch_size: int = 256,
     progress: Progress | None = None,
-) -> Float[Array, "n d"]:
+    memory: int = MEMORY,
+    first: int = 0,
+) -> Float[np.ndarray, "n d"]:
     """z^(M) = 1/M Σ_m encode(t(x, alpha_m, beta_m)); memory does not grow with M.
 
     Args:
@@ -69,11 +82,21 @@ def average_features(
       x: inputs, `[n, ...]`.
       key: of the transformations.
       num_samples: M.
-      batch_size: inputs that the encoder takes at a time.
-      progress: callback with the number of finished rows.
+      batch_size: see the module.
+      progress: likewise.
+      memory: likewise.
+      first: number of the first input, where x is a part of something larger.
     """
     curve = average_features_curve(
-        encode, transform, x, key, [num_samples], batch_size=batch_size, progress=progress
+        encode,
+        transform,
+        x,
+        key,
+        [num_samples],
+        batch_size=batch_size,
+        progress=progress,
+        memory=memory,
+        first=first,
     )
     return curve[num_samples]
 
@@ -81,13 +104,15 @@ def average_features(
 def average_features_curve(
     encode: Encode,
     transform: Transform,
-    x: Values,
+    x: Any,
     key: PRNGKeyArray,
     nums: Sequence[int],
     *,
     batch_size: int = 256,
     progress: Progress | None = None,
-) -> dict[int, Float[Array, "n d"]]:
+    memory: int = MEMORY,
+    first: int = 0,
+) -> dict[int, Float[np.ndarray, "n d"]]:
     """`average_features` for every M of a list, at the cost of the largest.
 
     Args:
@@ -101,62 +126,65 @@ def average_features_curve(
     for num in nums:
         at_least_one(num, "M, the number of transformations to average over,")
     ascending = sorted(set(nums))
-    encode, stops = _as_partial(encode), jnp.array(ascending)
-    chunk = _transforms_at_once(len(x), batch_size, ascending[-1])
-
-    def run(rows, index):
-        methods = {"sample": transform.sample, "apply": transform.apply}
-        return passes.running_means(encode, rows, key, index, stops, **methods, chunk=chunk)
-
-    means = in_batches(run, x, batch_size, progress)
-    return {num: means[:, position] for position, num in enumerate(ascending)}
+    shared = {"encode": as_partial(encode), "key": key, "stops": jnp.array(ascending)}
+    means = sweep(
+        passes.running_means,
+        shared,
+        x,
+        batch_size,
+        indexed=True,
+        first=first,
+        memory=memory,
+        progress=progress,
+        sample=transform.sample,
+        apply=transform.apply,
+        chunk=transforms_at_once(len(x), batch_size, ascending[-1]),
+    )
+    return dict(zip(ascending, means, strict=True))
 
 
 def transformed_features(
     encode: Encode,
     transform: Transform,
-    x: Values,
+    x: Any,
     key: PRNGKeyArray,
     num_samples: int,
-    *,
-    batch_size: int = 256,
-    progress: Progress | None = None,
-) -> tuple[Float[Array, "n m d"], Float[Array, "n m a"]]:
+    **options: Any,
+) -> tuple[Float[np.ndarray, "n m d"], Float[np.ndarray, "n m a"]]:
     """The features that `average_features` averages, each by itself, and their alphas.
 
-    Args and key schedule as for `average_features`; memory grows with M.
+    Args, options and key schedule as for `average_features`; memory grows with M.
     """
-    return _separate(encode, transform, x, key, num_samples, batch_size, progress, fix_beta=False)
+    return _separate(encode, transform, x, key, num_samples, fix_beta=False, **options)
 
 
 def conditional_features(
     encode: Encode,
     transform: Transform,
-    x: Values,
+    x: Any,
     key: PRNGKeyArray,
     num_alphas: int,
-    *,
-    batch_size: int = 256,
-    progress: Progress | None = None,
-) -> Float[Array, "n p d"]:
+    **options: Any,
+) -> Float[np.ndarray, "n p d"]:
     """Features under P alphas and one beta per image, for the conditional variance (Eq. 7).
 
     Args:
       num_alphas: P; others as for `average_features`.
     """
-    return _separate(encode, transform, x, key, num_alphas, batch_size, progress, fix_beta=True)[0]
+    return _separate(encode, transform, x, key, num_alphas, fix_beta=True, **options)[0]
 
 
 def features_at(
     encode: Encode,
     transform: Transform,
-    x: Values,
+    x: Any,
     alpha: Float[Values, "n a"],
     beta: Any,
     *,
     batch_size: int = 256,
     progress: Progress | None = None,
-) -> Float[Array, "n d"]:
+    memory: int = MEMORY,
+) -> Float[np.ndarray, "n d"]:
     """Features under given transformations, one per input.
 
     For draws from other distributions than the transform's own: they need no new compilation.
@@ -165,66 +193,54 @@ def features_at(
       alpha: `[n, a]`.
       beta: pytree with leading axis n, or None; others as for `average_features`.
     """
-    encode = _as_partial(encode)
+    return sweep(
+        passes.given,
+        {"encode": as_partial(encode)},
+        x,
+        batch_size,
+        rows={"alpha": alpha, "beta": beta},
+        memory=memory,
+        progress=progress,
+        apply=transform.apply,
+    )
 
-    def run(rows, index):
-        drawn = jax.tree.map(lambda leaf: leaf[index], (alpha, beta))
-        return passes.given(encode, rows, *drawn, apply=transform.apply)
 
-    return in_batches(run, x, batch_size, progress)
-
-
-def _separate(encode, transform, x, key, number, batch_size, progress, *, fix_beta):
+def _separate(
+    encode: Encode,
+    transform: Transform,
+    x: Any,
+    key: PRNGKeyArray,
+    number: int,
+    *,
+    fix_beta: bool,
+    batch_size: int = 256,
+    progress: Progress | None = None,
+    memory: int = MEMORY,
+) -> Any:
     at_least_one(number, "the number of transformations")
-    encode = _as_partial(encode)
-    options = {
-        "number": number,
-        "chunk": _transforms_at_once(len(x), batch_size, number),
-        "fix_beta": fix_beta,
-    }
+    return sweep(
+        passes.each,
+        {"encode": as_partial(encode), "key": key},
+        x,
+        batch_size,
+        indexed=True,
+        memory=memory,
+        progress=progress,
+        sample=transform.sample,
+        apply=transform.apply,
+        number=number,
+        chunk=transforms_at_once(len(x), batch_size, number),
+        fix_beta=fix_beta,
+    )
 
-    def run(rows, index):
-        methods = {"sample": transform.sample, "apply": transform.apply}
-        return passes.each(encode, rows, key, index, **methods, **options)
 
-    return in_batches(run, x, batch_size, progress)
-
-
-def _as_partial(encode: Encode) -> Partial:
+def as_partial(encode: Encode) -> Partial:
     """A pytree: arrays bound to it are traced, the function itself is compared by identity."""
     return encode if isinstance(encode, Partial) else Partial(encode)
 
 
-def _transforms_at_once(num_rows: int, batch_size: int, num_samples: int) -> int:
+def transforms_at_once(num_rows: int, batch_size: int, num_samples: int) -> int:
     """Several where there are fewer inputs than the encoder takes at a time, else one."""
     at_least_one(batch_size, "batch_size")
     most = min(num_samples, max(1, batch_size // max(num_rows, 1)))
     return -(-num_samples // -(-num_samples // most))  # as even as the same number of passes allows
-
-
-def in_batches(
-    run: Callable[[Array, Array], Any],
-    x: Values,
-    batch_size: int,
-    progress: Progress | None = None,
-) -> Any:
-    """Runs batches of one shape (the last is filled up) and joins their results.
-
-    Args:
-      run: rows of x and their indices -> a pytree of arrays with a row for each.
-      x: inputs, `[n, ...]`.
-      batch_size: inputs at a time.
-      progress: callback with the number of finished rows.
-    """
-    at_least_one(batch_size, "batch_size")
-    at_least_one(len(x), "the number of inputs")
-    size = min(batch_size, len(x))
-    parts = []
-    for start in range(0, len(x), size):
-        index = np.minimum(np.arange(start, start + size), len(x) - 1)
-        used = min(size, len(x) - start)
-        result = run(jnp.asarray(x[index]), jnp.asarray(index))
-        parts.append(jax.tree.map(lambda rows, used=used: np.asarray(rows[:used]), result))
-        if progress is not None:
-            progress(used)
-    return jax.tree.map(lambda *rows: jnp.asarray(np.concatenate(rows)), *parts)

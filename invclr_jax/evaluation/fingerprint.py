@@ -6,13 +6,23 @@ from collections.abc import Callable, Iterable
 import jax
 import numpy as np
 
-from invclr_jax.data import Dataset, Split
+from invclr_jax.data import Dataset, Pictures, Split
+from invclr_jax.data.streaming import source
 
 
 def of_data(dataset: Dataset, train: Split, test: Split) -> str:
     """Of the rows that are used, their shapes and types, and the names of data and labels."""
     names = f"{dataset.name} {dataset.num_classes} {dataset.label_names}"
-    return _digest(names, (train.images, train.labels, test.images, test.labels))
+    images = f"{of_images(train.images)} {of_images(test.images)}"
+    return _digest(f"{names} {images}", (train.labels, test.labels))
+
+
+def of_images(images: np.ndarray | Pictures) -> str:
+    """Of an array; of streamed pictures their names, sizes and choice, as they are not read."""
+    if not isinstance(images, Pictures):
+        return _digest("images", (images,))
+    text = f"{source.fingerprint(images.source)} {images.shape} {images.on_error}"
+    return _digest(text, (images.rows,))
 
 
 def of_encoder(encode: Callable) -> str | None:

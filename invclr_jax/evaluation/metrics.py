@@ -13,12 +13,19 @@ def accuracy(predictions: Integer[Values, " n"], labels: Integer[Values, " n"]) 
     return float(100 * np.mean(np.asarray(predictions) == np.asarray(labels)))
 
 
-def cross_entropy(scores: Float[Values, "n c"], labels: Integer[Values, " n"]) -> Float[Array, ""]:
-    """Mean of -log softmax(scores) at the labels; log-probabilities are scores too."""
+def cross_entropies(
+    scores: Float[Values, "n c"], labels: Integer[Values, " n"]
+) -> Float[Array, " n"]:
+    """-log softmax(scores) at the label of each row; log-probabilities are scores too."""
     scores, labels = jnp.asarray(scores), jnp.asarray(labels)
     # A comparison, not a gather: its derivative is no scatter.
     right = labels[:, None] == jnp.arange(scores.shape[1])[None]
-    return jnp.mean(jax.nn.logsumexp(scores, axis=1) - jnp.sum(scores, axis=1, where=right))
+    return jax.nn.logsumexp(scores, axis=1) - jnp.sum(scores, axis=1, where=right)
+
+
+def cross_entropy(scores: Float[Values, "n c"], labels: Integer[Values, " n"]) -> Float[Array, ""]:
+    """Mean of `cross_entropies`."""
+    return jnp.mean(cross_entropies(scores, labels))
 
 
 def squared_error(

@@ -2,6 +2,9 @@
 
 Methods of a transform are static arguments, compared by the object they belong to; the encoder is
 a `Partial`, whose arrays are traced. M is traced too where results do not grow with it.
+
+`on_mesh` runs a pass on several devices, a batch on each: every device executes the program that
+one device alone would, so the number of devices decides no bit of a feature.
 """
 
 import functools
@@ -12,6 +15,39 @@ import jax
 import jax.numpy as jnp
 from jax.tree_util import Partial
 from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from invclr_jax import parallel
+
+
+@functools.partial(jax.jit, static_argnames=("function", "mesh", "options"))
+def on_mesh(
+    shared: dict[str, Any],
+    rows: dict[str, Any],
+    *,
+    function: Callable,
+    mesh: jax.sharding.Mesh,
+    options: tuple[tuple[str, Any], ...],
+) -> Any:
+    """One of the passes below on all devices of a mesh.
+
+    Args:
+      shared: arguments that every device has whole, by name.
+      rows: arguments whose rows are divided over the devices.
+      function: the pass.
+      mesh: of `parallel.row_mesh`.
+      options: its static arguments by name.
+    """
+
+    def local(shared, rows):
+        return function(**shared, **rows, **dict(options))
+
+    return jax.shard_map(
+        local,
+        mesh=mesh,
+        in_specs=(parallel.WHOLE, parallel.BY_ROW),
+        out_specs=parallel.BY_ROW,
+        check_vma=False,
+    )(shared, rows)
 
 
 @functools.partial(jax.jit, static_argnames="apply")
@@ -39,7 +75,7 @@ def running_means(
     sample: Callable,
     apply: Callable,
     chunk: int,
-) -> Float[Array, "n k d"]:
+) -> list[Float[Array, "n d"]]:
     """Means over the first `stops[0]`, `stops[1]`, … transformations; one sum is kept."""
 
     def encoded(first):
@@ -60,7 +96,7 @@ def running_means(
 
     z, _ = jax.eval_shape(encoded, 0)
     start = (jnp.zeros(z.shape[1:], z.dtype), jnp.zeros((), stops.dtype))
-    return jnp.moveaxis(jax.lax.scan(until, start, stops)[1], 0, 1)
+    return list(jax.lax.scan(until, start, stops)[1])
 
 
 @functools.partial(jax.jit, static_argnames=("sample", "apply", "number", "chunk", "fix_beta"))
@@ -92,6 +128,39 @@ def each(
 
     z, alpha = jax.lax.map(encoded, jnp.arange(0, number, chunk))
     return join(z), join(alpha)
+
+
+@functools.partial(jax.jit, static_argnames=("sample", "apply", "chunk"))
+def predictions(
+    encode: Partial,
+    x: Array,
+    key: PRNGKeyArray,
+    index: Int[Array, " n"],
+    stops: Int[Array, " k"],
+    weights: Float[Array, "k d c"],
+    bias: Float[Array, "k c"],
+    *,
+    sample: Callable,
+    apply: Callable,
+    chunk: int,
+) -> Float[Array, "n k c"]:
+    """log of the mean over `stops[k]` transformations of classifier k's probabilities.
+
+    No feature outlives its turn: what is kept are the sums.
+    """
+
+    def add(i, total):
+        m = i * chunk + jnp.arange(chunk)
+        z = _encode_all(encode, apply, x, *_draw(sample, key, index, m), chunk)
+        scores = jnp.einsum("mnd,kdc->mnkc", z.astype(bias.dtype), weights, precision="highest")
+        each = jax.nn.log_softmax(scores + bias[None, None])
+        counts = m[:, None, None, None] < stops[None, None, :, None]
+        new = jax.nn.logsumexp(each, axis=0, where=counts)
+        return jnp.logaddexp(total, new)
+
+    start = jnp.full((len(index), *bias.shape), -jnp.inf, bias.dtype)
+    total = jax.lax.fori_loop(0, -(-jnp.max(stops) // chunk), add, start)
+    return total - jnp.log(stops).astype(bias.dtype)[None, :, None]
 
 
 def _draw(sample: Callable, key: PRNGKeyArray, index: Array, m: Array) -> tuple[Array, Any]:

@@ -13,13 +13,17 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, Integer
 
+from invclr_jax import parallel
 from invclr_jax.evaluation import checks
 from invclr_jax.evaluation.checks import Values
 from invclr_jax.evaluation.linear_solver import lbfgs, ridge
-from invclr_jax.evaluation.metrics import cross_entropy, squared_error
+from invclr_jax.evaluation.metrics import cross_entropies
 
 MAX_ITERATIONS = 1000
 """L-BFGS steps at most, unless asked for others."""
+
+ROWS_TO_DIVIDE = 8192
+"""From so many rows on they are divided over all devices; fewer are not worth the messages."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -78,9 +82,9 @@ def _softmax_curvature(scores: Array) -> Array:
     return (1 - jnp.sum(jax.nn.softmax(scores) ** 2, axis=1)) / (scores.shape[1] - 1)
 
 
-_CLASSIFICATION = lbfgs.Loss(cross_entropy, _softmax_curvature)
+_CLASSIFICATION = lbfgs.Loss(cross_entropies, _softmax_curvature)
 _REGRESSION = lbfgs.Loss(
-    lambda scores, targets: jnp.mean(squared_error(scores, targets)),
+    lambda scores, targets: jnp.mean((scores - targets) ** 2, axis=1),
     lambda scores: jnp.full(len(scores), 2 / scores.shape[1], scores.dtype),
 )
 
@@ -95,7 +99,7 @@ def fit_classifier(
     max_iterations: int = MAX_ITERATIONS,
     init: Probe | None = None,
 ) -> Classifier:
-    """Fits softmax regression by L-BFGS.
+    """Fits softmax regression by L-BFGS, many rows on all devices.
 
     Args:
       features: z of every training sample.
@@ -171,9 +175,9 @@ def regression_data(
     features: Float[Values, "n f"], targets: Float[Values, "n t"]
 ) -> tuple[Float[Array, "n f"], Float[Array, "n t"]]:
     """Both as arrays of one precision; raises a ValueError that says what is wrong with them."""
-    features = checks.finite_rows(features, "features")
+    features = jnp.asarray(checks.finite_rows(features, "features"))
     targets = checks.finite_rows(targets, "targets", rows=len(features))
-    return features, targets.astype(features.dtype)
+    return features, jnp.asarray(targets, features.dtype)
 
 
 def closed_form(features: Array, targets: Array, moments: ridge.Moments, l2: float) -> Regressor:
@@ -188,8 +192,8 @@ def closed_form(features: Array, targets: Array, moments: ridge.Moments, l2: flo
 
 
 def _minimise(
-    features: Array,
-    targets: Array,
+    features: Values,
+    targets: Values,
     l2: float,
     *,
     outputs: int,
@@ -201,6 +205,10 @@ def _minimise(
     dtype = features.dtype
     if tolerance is None:
         tolerance = 1e-12 if dtype == jnp.float64 else 3e-7
+    mesh = None
+    if len(features) >= ROWS_TO_DIVIDE and jax.device_count() > 1:
+        mesh = parallel.row_mesh(jax.devices())
+        features, targets = np.asarray(features), np.asarray(targets)
     return lbfgs.minimise(
         features,
         targets,
@@ -209,10 +217,11 @@ def _minimise(
         jnp.asarray(tolerance, dtype),
         jnp.asarray(max_iterations),
         loss=loss,
+        mesh=mesh,
     )
 
 
-def _start(features: Array, outputs: int, init: Probe | None) -> Float[Array, "f1 c"]:
+def _start(features: Values, outputs: int, init: Probe | None) -> Float[Array, "f1 c"]:
     shape = (features.shape[1] + 1, outputs)
     if init is None:
         return jnp.zeros(shape, features.dtype)

@@ -8,6 +8,7 @@ A metric's name says how it was made: `probe/lbfgs/untransformed/accuracy`,
 import functools
 import logging
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from invclr_jax.evaluation.downstream import (
     probe_metrics,
     selected_metrics,
 )
-from invclr_jax.evaluation.ensemble import compare
+from invclr_jax.evaluation.ensemble import compare, fit_each
 from invclr_jax.evaluation.outcomes import NotApplicableError, Outcome, attempt
 from invclr_jax.evaluation.results import Results
 from invclr_jax.evaluation.robustness import robustness
@@ -111,27 +112,29 @@ def _per_component(context: Context, name: str, values: np.ndarray) -> Metrics:
 def ensemble(context: Context) -> Metrics:
     """Feature averaging beside averaging the probabilities of a probe on augmented features.
 
-    At every M up to `settings.ensemble_samples`; at that number where all Ms are larger.
+    At every M up to `settings.ensemble_samples`; at that number where all Ms are larger. The fold
+    is the number of transformations of a training image that the ensemble's probe has seen.
     """
     if context.is_regression:
         raise NotApplicableError("ensembling averages class probabilities: this data has none")
-    most = context.settings.ensemble_samples
-    nums = [m for m in context.settings.num_samples if m <= most] or [most]
-    train, test = context.samples(max(nums))
+    settings = context.settings
+    most = settings.ensemble_samples
+    nums = [m for m in settings.num_samples if m <= most] or [most]
+    options: dict[str, Any] = {"num_classes": context.num_classes, "l2": context.l2}
+    labels, test_labels = labels_of(context.train), labels_of(context.test)
+    fold = min(max(nums), settings.ensemble_fold)
+    classifiers = fit_each(
+        context.samples(fold), labels, nums=nums, memory=settings.memory, **options
+    )
     comparisons = compare(
-        train,
-        labels_of(context.train),
-        test,
-        labels_of(context.test),
-        num_classes=context.num_classes,
-        l2=context.l2,
-        nums=nums,
+        context.averages_at(nums), context.ensembled(classifiers), labels, test_labels, **options
     )
     metrics: Metrics = {}
     for m, comparison in comparisons.items():
         for kind, score in comparison._asdict().items():
             metrics[f"ensemble/{kind}/M={m}/accuracy"] = float(score.accuracy)
             metrics[f"ensemble/{kind}/M={m}/loss"] = float(score.loss)
+        metrics[f"ensemble/ensembling/M={m}/fold"] = float(min(m, fold))
     return metrics
 
 

@@ -65,6 +65,10 @@ class Results:
             ) from None
         return record
 
+    def _write(self) -> None:
+        if jax.process_index() == 0:  # all processes of a job have the same numbers
+            write_atomically(self._path, json.dumps(self._record, indent=1, sort_keys=True) + "\n")
+
     def get_or_attempt(
         self, protocol: str, fingerprint: Mapping[str, Any] | None, compute: Callable[[], Metrics]
     ) -> Outcome:
@@ -86,7 +90,7 @@ class Results:
                 "code_version": code_version(),
                 "metrics": outcome.metrics,
             }
-            write_atomically(self._path, json.dumps(self._record, indent=1, sort_keys=True) + "\n")
+            self._write()
         return outcome
 
 

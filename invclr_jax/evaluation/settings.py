@@ -2,6 +2,8 @@
 
 import dataclasses
 
+from invclr_jax.evaluation.storage import MEMORY
+
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
@@ -14,8 +16,11 @@ class Settings:
       l2: weight decay of the probe; None for the paper's (1e-5 for classes, 1e-8 for numbers).
       num_images: test images of the invariance protocol.
       num_alphas: alphas for each of them.
-      ensemble_samples: largest M of the ensemble protocol, which keeps all M·n features.
-      batch_size: inputs that the encoder takes at a time; decides no number.
+      ensemble_samples: largest M of the ensemble protocol.
+      ensemble_fold: transformations of each training image that the ensemble's classifier is
+        fitted to at most: their features are all kept.
+      batch_size: inputs that the encoder takes at a time on each device; decides no number.
+      memory: bytes beyond which an array of features is kept in a file; decides no number.
       limit: use a sample of at most so many training and test rows; None for all.
     """
 
@@ -25,8 +30,10 @@ class Settings:
     l2: float | None = None
     num_images: int = 1000
     num_alphas: int = 100
-    ensemble_samples: int = 20
+    ensemble_samples: int = 100
+    ensemble_fold: int = 20
     batch_size: int = 500
+    memory: int = MEMORY
     limit: int | None = None
 
     def __post_init__(self):
@@ -37,7 +44,8 @@ class Settings:
         if self.l2 is not None and not 0 <= self.l2 < float("inf"):
             raise ValueError(f"l2 is {self.l2}: use a finite number of at least 0")
         least = {"seed": 0, "num_images": 2, "num_alphas": 2, "batch_size": 1}
-        for name, smallest in (least | {"ensemble_samples": 1}).items():
+        least |= {"ensemble_samples": 1, "ensemble_fold": 1, "memory": 0}
+        for name, smallest in least.items():
             if getattr(self, name) < smallest:
                 raise ValueError(f"{name} is {getattr(self, name)}: use at least {smallest}")
         if self.limit is not None and self.limit < 2:

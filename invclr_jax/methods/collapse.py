@@ -48,10 +48,14 @@ def _squared_covariance(centred: Array, axis: Axis) -> Array:
     """tr(C²), from the smaller of the covariance and the Gram matrix of the rows."""
     n, dim = len(centred) * axis_size(axis), centred.shape[1]
     if dim <= n:
-        covariance = mean_over_devices(centred.T @ centred / len(centred), axis)
+        covariance = mean_over_devices(_product(centred.T, centred) / len(centred), axis)
         return jnp.sum(covariance**2)
-    gram = centred @ gather_rows(centred, axis).T / n
+    gram = _product(centred, gather_rows(centred, axis).T) / n
     return mean_over_devices(jnp.sum(gram**2), axis) * axis_size(axis)
+
+
+def _product(left: Array, right: Array) -> Array:
+    return jnp.matmul(left, right, precision=jax.lax.Precision.HIGHEST)
 
 
 def warning(metrics: Mapping[str, float]) -> str | None:

@@ -38,8 +38,9 @@ def build_encoder(
     """The encoder that a config describes; nonsense is refused before anything is compiled.
 
     Args:
-      model: `name`, one of `ENCODERS` with those of `width`, `stem`, `conv`, `dtype` and `remat`
-        that it has, or the import path of your own module; `options`, its other fields.
+      model: `name`, one of `ENCODERS` with those of `width`, `stem`, `conv`, `dtype`,
+        `precision` and `remat` that it has, or the import path of a module of one's own;
+        `options`, its other fields.
       image_size: shorter side of the images in pixels.
       trust: packages that an import path may be in; None for any.
 
@@ -60,6 +61,7 @@ def build_encoder(
         "width": model["width"],
         "conv": model.get("conv", "auto"),
         "dtype": dtypes.parse(model.get("dtype", "float32")),
+        "precision": model.get("precision", "default"),
         "remat": model.get("remat", False),
         "patch": 4 if image_size < SMALLEST_STANDARD else 16,
     }

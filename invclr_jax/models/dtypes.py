@@ -11,6 +11,17 @@ Shaped = jax.ShapeDtypeStruct | Array
 
 DTYPES = ("float32", "bfloat16", "float64")
 
+PRECISIONS = ("default", "high", "highest")
+"""Of products of float32 numbers. TPUs multiply them as one, three or six products of bfloat16
+numbers; NVIDIA's GPUs since Ampere round them to TF32 unless it is `highest`; CPUs do not round."""
+
+
+def lax_precision(name: str) -> jax.lax.Precision | None:
+    """What JAX's operations take for a `model.precision`; None follows JAX's own setting."""
+    if name not in PRECISIONS:
+        raise ValueError(f"precision {name!r} is unknown: use one of {', '.join(PRECISIONS)}")
+    return None if name == "default" else jax.lax.Precision[name.upper()]
+
 
 def at_least_float32(dtype: Any) -> jnp.dtype:
     """The dtype of parameters and statistics where the arithmetic is in `dtype` (None: float32)."""

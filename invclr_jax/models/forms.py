@@ -1,23 +1,25 @@
 """Ways to compute a convolution, and which of them is the fastest on CPUs.
 
-Each is a function `(x, kernel, stride) -> y` with the same result up to rounding. Kernels are k×k
-with k odd, and (k-1)/2 zeros are padded on each side.
+Each is a function `(x, kernel, stride, precision) -> y` with the same result up to rounding.
+Kernels are k×k with k odd, and (k-1)/2 zeros are padded on each side.
 """
 
+import functools
 from collections.abc import Callable
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
 from invclr_jax.models import winograd
-from invclr_jax.models.dtypes import Shaped
+from invclr_jax.models.dtypes import Shaped, lax_precision
 
 FEW_OUTPUTS = 4
 """Up to so many output pixels a convolution is one dense product: XLA's own is slow on CPUs there
 (2×2 pixels, 256 channels, batch 128: 30 times)."""
 
-Form = Callable[[Array, Array, int], Array]
+Form = Callable[[Array, Array, int, str], Array]
 
 
 def fastest_on_cpus(x: Shaped, kernel: Shaped, stride: int) -> Form:
@@ -50,7 +52,7 @@ def output_size(size: int, stride: int) -> int:
     return -(-size // stride)
 
 
-def xla(x: Array, kernel: Array, stride: int) -> Array:
+def xla(x: Array, kernel: Array, stride: int, precision: str = "default") -> Array:
     """XLA's own convolution: right for accelerators."""
     pad = kernel.shape[0] // 2
     return jax.lax.conv_general_dilated(
@@ -59,26 +61,29 @@ def xla(x: Array, kernel: Array, stride: int) -> Array:
         (stride, stride),
         ((pad, pad), (pad, pad)),
         dimension_numbers=("NHWC", "HWIO", "NHWC"),
+        precision=lax_precision(precision),
     )
 
 
-def product_of_pixels(x: Array, kernel: Array, stride: int) -> Array:
+def product_of_pixels(x: Array, kernel: Array, stride: int, precision: str = "default") -> Array:
     """A 1×1 kernel as one product of all pixels with it."""
     x = x[:, ::stride, ::stride]
     # Of two matrices, so that the gradient in the kernel is one too: it is copied otherwise.
-    y = x.reshape(-1, x.shape[-1]) @ kernel[0, 0]
+    pixels = x.reshape(-1, x.shape[-1])
+    y = jnp.matmul(pixels, kernel[0, 0], precision=lax_precision(precision))
     return y.reshape(*x.shape[:3], -1)
 
 
-def product_of_pictures(x: Array, kernel: Array, stride: int) -> Array:
+def product_of_pictures(x: Array, kernel: Array, stride: int, precision: str = "default") -> Array:
     """One product of all input with all output pixels and channels."""
     k, _, channels, features = kernel.shape
     rows, columns = (_reach(size, k, stride) for size in x.shape[1:3])
     entries = np.einsum("hpk,vql->hvpqkl", rows, columns).astype(kernel.dtype)
     h, v, p, q = entries.shape[:4]
-    blocks = entries.reshape(-1, k * k) @ kernel.reshape(k * k, -1)
+    product = functools.partial(jnp.matmul, precision=lax_precision(precision))
+    blocks = product(entries.reshape(-1, k * k), kernel.reshape(k * k, -1))
     matrix = blocks.reshape(h * v, p * q, channels, features).swapaxes(1, 2)
-    y = x.reshape(len(x), -1) @ matrix.reshape(h * v * channels, p * q * features)
+    y = product(x.reshape(len(x), -1), matrix.reshape(h * v * channels, p * q * features))
     return y.reshape(len(x), p, q, features)
 
 

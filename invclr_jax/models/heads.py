@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from invclr_jax import parallel
-from invclr_jax.models.dtypes import at_least_float32
+from invclr_jax.models.dtypes import at_least_float32, lax_precision
 from invclr_jax.models.norm import BatchNorm
 
 Representations = Float[Array | np.ndarray, "n d"]
@@ -32,6 +32,7 @@ class ProjectionHead(nn.Module):
       hidden: width of each hidden layer; None for one as wide as the input.
       normalised: whether batch norm without affine comes last.
       bias: whether the last dense layer has a bias.
+      precision: as of `invclr_jax.models.resnet.ResNet`.
     """
 
     output_dim: int | None = 128
@@ -42,6 +43,7 @@ class ProjectionHead(nn.Module):
     hidden: Sequence[int] | None = None
     normalised: bool = True
     bias: bool = False
+    precision: str = "default"
 
     @nn.compact
     def __call__(self, z: Representations, train: bool = False) -> Float[Array, "n p"]:
@@ -49,10 +51,11 @@ class ProjectionHead(nn.Module):
         spread, dim = (self.axis, self.groups, self.unbiased), z.shape[-1]
         widths = (dim,) if self.hidden is None else self.hidden
         for i, width in enumerate(widths, start=1):
-            z = _dense(width, self.dtype, False, f"dense{i}")(z)
+            z = _dense(width, self.dtype, self.precision, False, f"dense{i}")(z)
             z = nn.relu(BatchNorm(*spread, dtype=self.dtype, name=f"bn{i}")(z, train))
         last, dtype = len(widths) + 1, _of_last_layer(self.dtype)
-        output = _dense(self.output_dim or dim, dtype, self.bias, f"dense{last}")(z)
+        options = dtype, self.precision, self.bias, f"dense{last}"
+        output = _dense(self.output_dim or dim, *options)(z)
         if not self.normalised:
             return output
         return BatchNorm(*spread, affine=False, name=f"bn{last}")(output, train)
@@ -63,18 +66,20 @@ class MoCoHead(nn.Module):
 
     Attributes:
       output_dim: length of a projection; the hidden layer is as wide as the representation.
-      dtype: as of `invclr_jax.models.resnet.ResNet`.
+      dtype, precision: as of `invclr_jax.models.resnet.ResNet`.
     """
 
     output_dim: int = 128
     dtype: Any = None
+    precision: str = "default"
 
     @nn.compact
     def __call__(self, z: Representations, train: bool = False) -> Float[Array, "n p"]:
         """Projects representations; `train` makes no difference."""
         del train
-        hidden = nn.relu(_dense(z.shape[-1], self.dtype, True, "dense1")(z))
-        return _dense(self.output_dim, _of_last_layer(self.dtype), True, "dense2")(hidden)
+        hidden = nn.relu(_dense(z.shape[-1], self.dtype, self.precision, True, "dense1")(z))
+        last = _of_last_layer(self.dtype), self.precision, True, "dense2"
+        return _dense(self.output_dim, *last)(hidden)
 
 
 def _of_last_layer(dtype: Any) -> Any:
@@ -82,12 +87,13 @@ def _of_last_layer(dtype: Any) -> Any:
     return None if dtype is None else at_least_float32(dtype)
 
 
-def _dense(features: int, dtype: Any, use_bias: bool, name: str) -> nn.Dense:
+def _dense(features: int, dtype: Any, precision: str, use_bias: bool, name: str) -> nn.Dense:
     return nn.Dense(
         features,
         use_bias=use_bias,
         dtype=dtype,
         param_dtype=at_least_float32(dtype),
+        precision=lax_precision(precision),
         kernel_init=torch_uniform,
         name=name,
     )

@@ -90,8 +90,10 @@ def spread(module: nn.Module, **fields: Any) -> nn.Module:
 
 
 def like(module: nn.Module, other: nn.Module) -> nn.Module:
-    """The module spread over devices as another one is."""
-    names = ("axis", "groups", "unbiased")
+    """The module spread over devices as another one is, and as precise unless it says how much."""
+    names = ["axis", "groups", "unbiased"]
+    if getattr(module, "precision", None) == "default":
+        names.append("precision")
     return spread(module, **{name: getattr(other, name) for name in names if hasattr(other, name)})
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from invclr_jax import parallel
+from invclr_jax.models import pixels
 from invclr_jax.models.dtypes import at_least_float32
 
 Activations = Float[Array | np.ndarray, "n *space c"]
@@ -99,31 +100,29 @@ class BatchNorm(nn.Module):
             multiplier = jax.lax.rsqrt(running_var.value + self.epsilon) * scale
             y = (x - _each(running_mean.value, x)) * _each(multiplier, x) + _each(bias, x)
             return y.astype(dtype)
-        x = self._split(x)
+        x, groups = self._split(x)
         sharing = max(self._devices() // self.groups, 1)
         y, mean, var = _normalise(x, *self._affine(x), self.axis, sharing, self.epsilon)
         if not self.is_initializing() and self.is_mutable_collection("batch_stats"):
             self._update(running_mean, mean)
             count = x.shape[1] * sharing
             self._update(running_var, var * (count / max(count - 1, 1)) if self.unbiased else var)
-        return y.reshape(shape).astype(dtype)
+        return pixels.unflatten(y, groups).reshape(shape).astype(dtype)
 
     def _devices(self) -> int:
         # `init` runs outside `pmap`, where the axis has no size.
         return 1 if self.is_initializing() else parallel.axis_size(self.axis)
 
-    def _split(self, x: Array) -> Array:
-        """The groups of this device's share, `[g, n, c]` with n pixels each.
-
-        XLA's sums over one axis use all cores, those over several (images, rows, columns) do not.
-        """
+    def _split(self, x: Array) -> tuple[Array, tuple[int, ...]]:
+        """The groups of this device's share, `[g, n, c]` with n pixels each; `[g, images, ...]`."""
         groups = 1 if self.is_initializing() else max(self.groups // self._devices(), 1)
         if len(x) % groups:
             raise ValueError(
                 f"{len(x)} images on a device do not split into {groups} batch norm groups: use a "
                 f"batch size that {self.groups} divides"
             )
-        return x.reshape(groups, -1, x.shape[-1])
+        x = x.reshape(groups, -1, *x.shape[1:])
+        return pixels.flatten(x), x.shape
 
     def _update(self, running: nn.Variable, batch: Array) -> None:
         """Moves running statistics towards those of the batch, averaged over all its groups."""

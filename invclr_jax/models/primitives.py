@@ -6,7 +6,7 @@ All three are bilinear, and they are closed under differentiation: with ⟨·, �
 
 so that every derivative of any order, forward or reverse, is made of them. A traced program does
 not know its platform. When it is lowered, CPUs get what is fastest there (`forms`, `winograd`), all
-others XLA's convolution.
+others XLA's convolution at the precision that `models.dtypes.PRECISIONS` explains.
 """
 
 import functools
@@ -21,30 +21,41 @@ from invclr_jax.models import forms, winograd
 
 
 def convolve(
-    x: Float[Array, "n h v c"], kernel: Float[Array, "k k c f"], stride: int
+    x: Float[Array, "n h v c"],
+    kernel: Float[Array, "k k c f"],
+    stride: int,
+    precision: str = "default",
 ) -> Float[Array, "n p q f"]:
     """Convolves images, (k-1)/2 zeros padded on each side."""
-    return _convolve_p.bind(x, kernel, stride=stride)
+    return _convolve_p.bind(x, kernel, stride=stride, precision=precision)
 
 
 def kernel_gradient(
-    x: Float[Array, "n h v c"], y: Float[Array, "n p q f"], stride: int, size: int
+    x: Float[Array, "n h v c"],
+    y: Float[Array, "n p q f"],
+    stride: int,
+    size: int,
+    precision: str = "default",
 ) -> Float[Array, "size size c f"]:
     """The gradient of ⟨convolve(x, w), y⟩ in w."""
-    return _kernel_gradient_p.bind(x, y, stride=stride, size=size)
+    return _kernel_gradient_p.bind(x, y, stride=stride, size=size, precision=precision)
 
 
 def input_gradient(
-    y: Float[Array, "n p q f"], kernel: Float[Array, "k k c f"], stride: int, pixels: tuple
+    y: Float[Array, "n p q f"],
+    kernel: Float[Array, "k k c f"],
+    stride: int,
+    pixels: tuple,
+    precision: str = "default",
 ) -> Float[Array, "n h v c"]:
     """The gradient of ⟨convolve(x, w), y⟩ in x, whose height and width are `pixels`."""
-    return _input_gradient_p.bind(y, kernel, stride=stride, pixels=pixels)
+    return _input_gradient_p.bind(y, kernel, stride=stride, pixels=pixels, precision=precision)
 
 
 # Shapes ----------------------------------------------------------------------------------------
 
 
-def _convolve_shape(x, kernel, *, stride):
+def _convolve_shape(x, kernel, *, stride, **_):
     square = len(x) == len(kernel) == 4 and kernel[0] == kernel[1] and kernel[0] % 2 == 1
     if not square or kernel[2] != x[3]:
         raise ValueError(
@@ -53,13 +64,13 @@ def _convolve_shape(x, kernel, *, stride):
     return (x[0], *(forms.output_size(size, stride) for size in x[1:3]), kernel[3])
 
 
-def _kernel_shape(x, y, *, stride, size):
+def _kernel_shape(x, y, *, stride, size, **_):
     if len(x) != 4 or y[:-1] != _convolve_shape(x, (size, size, x[3], 1), stride=stride)[:-1]:
         raise ValueError(f"images {x} do not suit outputs {y} of a kernel of size {size}")
     return (size, size, x[3], y[3])
 
 
-def _input_shape(y, kernel, *, stride, pixels):
+def _input_shape(y, kernel, *, stride, pixels, **_):
     x = (y[0], *pixels, kernel[2])
     if _convolve_shape(x, kernel, stride=stride) != y:
         raise ValueError(f"outputs {y} do not suit a kernel {kernel} and images {x}")
@@ -69,42 +80,43 @@ def _input_shape(y, kernel, *, stride, pixels):
 # What is computed ------------------------------------------------------------------------------
 
 
-def _convolve_by(form, x, kernel, *, stride):
-    return form(x, kernel, stride)
+def _convolve_by(form, x, kernel, *, stride, precision):
+    return form(x, kernel, stride, precision)
 
 
-def _kernel_gradient_by(form, x, y, *, stride, size):
+def _kernel_gradient_by(form, x, y, *, stride, size, precision):
     kernel = jax.ShapeDtypeStruct(
         _kernel_shape(x.shape, y.shape, stride=stride, size=size), x.dtype
     )
-    return jax.linear_transpose(lambda w: form(x, w, stride), kernel)(y)[0]
+    return jax.linear_transpose(lambda w: form(x, w, stride, precision), kernel)(y)[0]
 
 
-def _input_gradient_by(form, y, kernel, *, stride, pixels):
+def _input_gradient_by(form, y, kernel, *, stride, pixels, precision):
     x = jax.ShapeDtypeStruct((len(y), *pixels, kernel.shape[2]), y.dtype)
-    return jax.linear_transpose(lambda x: form(x, kernel, stride), x)(y)[0]
+    return jax.linear_transpose(lambda x: form(x, kernel, stride, precision), x)(y)[0]
 
 
-def _convolve_on_cpu(x, kernel, *, stride):
+def _convolve_on_cpu(x, kernel, *, stride, precision):
     if forms.is_winograd(x, kernel, stride):
         return winograd.convolve(x, kernel)
-    return _convolve_by(forms.fastest_on_cpus(x, kernel, stride), x, kernel, stride=stride)
+    form = forms.fastest_on_cpus(x, kernel, stride)
+    return _convolve_by(form, x, kernel, stride=stride, precision=precision)
 
 
-def _kernel_gradient_on_cpu(x, y, *, stride, size):
+def _kernel_gradient_on_cpu(x, y, *, stride, size, precision):
     kernel = jax.ShapeDtypeStruct((size, size, x.shape[3], y.shape[3]), x.dtype)
     if forms.is_winograd(x, kernel, stride):
         return winograd.kernel_gradient(x, y)
     form = forms.fastest_on_cpus(x, kernel, stride)
-    return _kernel_gradient_by(form, x, y, stride=stride, size=size)
+    return _kernel_gradient_by(form, x, y, stride=stride, size=size, precision=precision)
 
 
-def _input_gradient_on_cpu(y, kernel, *, stride, pixels):
+def _input_gradient_on_cpu(y, kernel, *, stride, pixels, precision):
     x = jax.ShapeDtypeStruct((len(y), *pixels, kernel.shape[2]), y.dtype)
     if forms.is_winograd(x, kernel, stride):
         return winograd.convolve(y, kernel[::-1, ::-1].swapaxes(2, 3))
     form = forms.fastest_on_cpus(x, kernel, stride)
-    return _input_gradient_by(form, y, kernel, stride=stride, pixels=pixels)
+    return _input_gradient_by(form, y, kernel, stride=stride, pixels=pixels, precision=precision)
 
 
 # Primitives ------------------------------------------------------------------------------------
@@ -163,8 +175,10 @@ _convolve_p = _primitive("convolve", _convolve_shape, _convolve_by, _convolve_on
 batching.primitive_batchers[_convolve_p] = functools.partial(_fold_images, _convolve_p)
 ad.defbilinear(
     _convolve_p,
-    lambda y, x, w, *, stride: input_gradient(y, w, stride, x.aval.shape[1:3]),
-    lambda y, x, w, *, stride: kernel_gradient(x, y, stride, w.aval.shape[0]),
+    lambda y, x, w, *, stride, precision: input_gradient(
+        y, w, stride, x.aval.shape[1:3], precision
+    ),
+    lambda y, x, w, *, stride, precision: kernel_gradient(x, y, stride, w.aval.shape[0], precision),
 )
 
 _kernel_gradient_p = _primitive(
@@ -172,8 +186,10 @@ _kernel_gradient_p = _primitive(
 )
 ad.defbilinear(
     _kernel_gradient_p,
-    lambda w, x, y, *, stride, size: input_gradient(y, w, stride, x.aval.shape[1:3]),
-    lambda w, x, y, *, stride, size: convolve(x, w, stride),
+    lambda w, x, y, *, stride, size, precision: input_gradient(
+        y, w, stride, x.aval.shape[1:3], precision
+    ),
+    lambda w, x, y, *, stride, size, precision: convolve(x, w, stride, precision),
 )
 
 _input_gradient_p = _primitive(
@@ -182,6 +198,8 @@ _input_gradient_p = _primitive(
 batching.primitive_batchers[_input_gradient_p] = functools.partial(_fold_images, _input_gradient_p)
 ad.defbilinear(
     _input_gradient_p,
-    lambda x, y, w, *, stride, pixels: convolve(x, w, stride),
-    lambda x, y, w, *, stride, pixels: kernel_gradient(x, y, stride, w.aval.shape[0]),
+    lambda x, y, w, *, stride, pixels, precision: convolve(x, w, stride, precision),
+    lambda x, y, w, *, stride, pixels, precision: kernel_gradient(
+        x, y, stride, w.aval.shape[0], precision
+    ),
 )

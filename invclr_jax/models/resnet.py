@@ -40,7 +40,7 @@ def check_stem(stem: str, size: int) -> str:
     return stem
 
 
-_SHARED = ("conv", "dtype", "axis", "groups", "unbiased")
+_SHARED = ("conv", "dtype", "precision", "axis", "groups", "unbiased")
 
 
 class Layers(nn.Module, kw_only=True):
@@ -48,12 +48,14 @@ class Layers(nn.Module, kw_only=True):
 
     conv: str = "auto"
     dtype: Any = None
+    precision: str = "default"
     axis: parallel.Axis = None
     groups: int = 1
     unbiased: bool = False
 
     def _conv(self, features: int, size: int, stride: int, name: str) -> Conv:
-        return Conv(features, size, stride, self.conv, self.dtype, name=name)
+        options = self.conv, self.dtype, self.precision
+        return Conv(features, size, stride, *options, name=name)
 
     def _norm(self, name: str) -> BatchNorm:
         return BatchNorm(self.axis, self.groups, self.unbiased, dtype=self.dtype, name=name)
@@ -126,6 +128,7 @@ class ResNet(Layers):
       conv: `auto` or `xla`, see `invclr_jax.models.conv`.
       dtype: dtype of the arithmetic, such as bfloat16; None follows images and parameters.
         Statistics, parameters and the representation are in float32 at least.
+      precision: of float32 products on accelerators, see `invclr_jax.models.dtypes.PRECISIONS`.
       axis: name of the mapped device axis, None on a single device.
       groups: batch norm groups of the whole batch, see `invclr_jax.models.norm.norm_groups`.
       unbiased: whether batch norm's running variance is PyTorch's.

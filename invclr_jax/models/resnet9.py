@@ -22,7 +22,7 @@ class ResNet9(Layers):
 
     Attributes:
       width: channels of the first stage; 64 is standard. The others have 2, 4 and 8 times as many.
-      conv, dtype, axis, groups, unbiased: as of `invclr_jax.models.resnet.ResNet`.
+      conv, dtype, precision, axis, groups, unbiased: as of `invclr_jax.models.resnet.ResNet`.
     """
 
     width: int = 64

@@ -6,6 +6,7 @@ any size that its patches divide. z is the mean of all patches after the last no
 2205.01580; the class token of the first paper is selectable.
 """
 
+import functools
 from typing import Any
 
 import flax.linen as nn
@@ -14,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from invclr_jax.models.dtypes import at_least_float32
+from invclr_jax.models.dtypes import at_least_float32, lax_precision
 
 POOLS = ("mean", "token")
 FROZEN = "constants"
@@ -37,6 +38,7 @@ class ViT(nn.Module):
         MoCo v3.
       dtype: dtype of the arithmetic, such as bfloat16; None follows images and parameters. Norms,
         attention weights, parameters and the representation are in float32 at least.
+      precision: of float32 products on accelerators, see `invclr_jax.models.dtypes.PRECISIONS`.
       remat: whether to recompute each block in the backward pass, to save memory.
     """
 
@@ -47,6 +49,7 @@ class ViT(nn.Module):
     pool: str = "mean"
     frozen_patches: bool = False
     dtype: Any = None
+    precision: str = "default"
     remat: bool = False
 
     def __post_init__(self):
@@ -78,7 +81,7 @@ class ViT(nn.Module):
         x = self._embed(jnp.asarray(images))
         block = nn.remat(Block) if self.remat else Block
         for index in range(self.depth):
-            x = block(self.heads, self.dtype, name=f"block{index}")(x)
+            x = block(self.heads, self.dtype, self.precision, name=f"block{index}")(x)
         x = _norm("norm", None)(x.astype(at_least_float32(x.dtype)))
         return x[:, 0] if self.pool == "token" else x.mean(1)
 
@@ -96,7 +99,8 @@ class ViT(nn.Module):
             kernel = self.param("patches", xavier, shape, dtype)
             bias = self.param("patches_bias", nn.initializers.zeros, (dim,), dtype)
         patches, kernel, bias = nn.dtypes.promote_dtype(patches, kernel, bias, dtype=self.dtype)
-        x = patches @ kernel + bias[None, None]
+        precision = lax_precision(self.precision)
+        x = jnp.matmul(patches, kernel, precision=precision) + bias[None, None]
         x = x + jnp.asarray(positions(rows, columns, dim), x.dtype)[None]
         if self.pool == "mean":
             return x
@@ -109,6 +113,7 @@ class Block(nn.Module):
 
     heads: int
     dtype: Any = None
+    precision: str = "default"
 
     @nn.compact
     def __call__(self, x: Tokens) -> Tokens:
@@ -116,13 +121,14 @@ class Block(nn.Module):
         dim = x.shape[-1]
         y = _norm("norm1", self.dtype)(x)
         q, k, v = jnp.split(self._dense(3 * dim, "qkv")(y), 3, axis=-1)
-        x = x + self._dense(dim, "out")(attend(q, k, v, self.heads))
+        x = x + self._dense(dim, "out")(attend(q, k, v, self.heads, self.precision))
         y = self._dense(4 * dim, "mlp1")(_norm("norm2", self.dtype)(x))
         return x + self._dense(dim, "mlp2")(nn.gelu(y, approximate=False))
 
     def _dense(self, features: int, name: str) -> nn.Dense:
         dtypes = {"dtype": self.dtype, "param_dtype": at_least_float32(self.dtype)}
-        return nn.Dense(features, kernel_init=xavier, name=name, **dtypes)
+        precision = lax_precision(self.precision)
+        return nn.Dense(features, kernel_init=xavier, name=name, precision=precision, **dtypes)
 
 
 class ViTTiny(ViT):
@@ -135,12 +141,13 @@ class ViTSmall(ViT):
     heads: int = 6
 
 
-def attend(q: Tokens, k: Tokens, v: Tokens, heads: int) -> Tokens:
+def attend(q: Tokens, k: Tokens, v: Tokens, heads: int, precision: str = "default") -> Tokens:
     """softmax(q k'/√width) v in each head, with the weights in float32 at least."""
     q, k, v = (x.reshape(*x.shape[:2], heads, -1) for x in (q, k, v))
-    scores = jnp.einsum("nqhw,nkhw->nhqk", q, k) / q.shape[-1] ** 0.5
+    product = functools.partial(jnp.einsum, precision=lax_precision(precision))
+    scores = product("nqhw,nkhw->nhqk", q, k) / q.shape[-1] ** 0.5
     weights = jax.nn.softmax(scores.astype(at_least_float32(scores.dtype)))
-    mixed = jnp.einsum("nhqk,nkhw->nqhw", weights.astype(v.dtype), v)
+    mixed = product("nhqk,nkhw->nqhw", weights.astype(v.dtype), v)
     return mixed.reshape(*mixed.shape[:2], -1)
 
 

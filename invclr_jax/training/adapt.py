@@ -47,7 +47,7 @@ def adapt(
     if num_views < 1:
         raise ValueError(f"num_views is {num_views}: use 1 or more")
     settings = settings or AdapterSettings()
-    x = check_images(dataset.train.images if isinstance(dataset, Dataset) else dataset)
+    x = check_images(dataset.train.array if isinstance(dataset, Dataset) else dataset)
     x = x[np.random.default_rng(settings.seed).permutation(len(x))[:limit]]
     transform = without_normalisation(transform)
     function = encode.encode if isinstance(encode, Encoder) else encode

@@ -49,7 +49,8 @@ class OnlineProbe:
         return {"params": params, "opt_state": opt_state}, metrics
 
     def _loss(self, params, z, labels) -> tuple[Float[Array, ""], dict[str, Array]]:
-        outputs = z @ params["weights"] + params["bias"][None]
+        products = jnp.matmul(z, params["weights"], precision=jax.lax.Precision.HIGHEST)
+        outputs = products + params["bias"][None]
         if self.is_regression:
             error = jnp.square(outputs - labels).mean()
             return error, {"online_probe/mse": error}

@@ -78,7 +78,6 @@ def test_every_pass_over_data_counts_all_of_its_rows(pictures, monkeypatch):
         lambda: context.plain,
         lambda: context.averages,
         lambda: context.with_alpha(2),
-        lambda: context.samples(1),
         lambda: context.drawn_from(context.transform, 3),
     ):
         compute()
@@ -89,6 +88,9 @@ def test_every_pass_over_data_counts_all_of_its_rows(pictures, monkeypatch):
         passes.clear()
     context.conditional()
     assert passes == [("6 alphas", 10, 10, True)]
+    passes.clear()
+    context.samples(1)
+    assert passes == [("1 transformations, training rows", 96, 96, True)]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Ensembling beside feature averaging, and Theorem 1."""
 
+import dataclasses
 import itertools
 
 import jax
@@ -7,8 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from invclr_jax.evaluation import ensemble, probes
+from invclr_jax.evaluation import ensemble, features, probes
 from invclr_jax.evaluation.metrics import accuracy, cross_entropy, squared_error
+from invclr_jax.transforms.base import Box
 
 RNG = np.random.default_rng(0)
 CENTRES = RNG.normal(size=(3, 4))
@@ -35,29 +37,88 @@ def test_the_augmented_fit_sees_every_copy(classifier):
     np.testing.assert_allclose(classifier.weights, other.weights, atol=1e-4)
 
 
-def test_probabilities_are_averaged(classifier):
-    found = ensemble.ensemble_log_probabilities(classifier, TEST)
-    scores = TEST @ np.asarray(classifier.weights) + np.asarray(classifier.bias)
-    p = np.exp(scores) / np.exp(scores).sum(-1, keepdims=True)
-    np.testing.assert_allclose(np.exp(found), p.mean(1), rtol=1e-5)
-    single = ensemble.ensemble_log_probabilities(classifier, TEST[:, :1])
-    np.testing.assert_allclose(single, classifier.log_probabilities(TEST[:, 0]), atol=1e-5)
+def encode(images):
+    return jnp.tanh(images[:, 0, 0]) * jnp.array([1.0, 2.0, 3.0, 4.0])[None]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Shifted:
+    """Shifts the features that stand in for pictures."""
+
+    amount: float = 1.0
+    alpha: Box = dataclasses.field(default_factory=lambda: Box(np.zeros(1), np.ones(1)))
+
+    def sample(self, key, n):
+        return jax.random.uniform(key, (n, 1)), None
+
+    def untransformed(self, x):
+        return x[:, None, None]
+
+    def apply(self, x, alpha, beta):
+        return x[:, None, None] + self.amount * alpha[:, None, None]
+
+
+X = RNG.normal(size=(9, 4)).astype(np.float32)
+KEY = jax.random.key(2)
+
+
+@pytest.mark.parametrize("batch_size", [2, 50])
+def test_probabilities_are_averaged(classifier, batch_size):
+    """Against features that are all kept, the Ms in one pass and with a classifier each."""
+    other = dataclasses.replace(classifier, weights=2 * classifier.weights)
+    transform, options = Shifted(), {"batch_size": batch_size}
+    found = ensemble.log_probabilities(
+        encode, transform, X, KEY, {1: classifier, 5: other, 7: classifier}, **options
+    )
+    z, _ = features.transformed_features(encode, transform, X, KEY, 7, **options)
+    assert np.ptp(z, axis=1).min() > 0
+    for m, probe in ((1, classifier), (5, other), (7, classifier)):
+        scores = z[:, :m] @ np.asarray(probe.weights) + np.asarray(probe.bias)
+        p = np.exp(scores) / np.exp(scores).sum(-1, keepdims=True)
+        np.testing.assert_allclose(np.exp(found[m]), p.mean(1), rtol=1e-5)
+
+
+def test_improbable_classes_stay_finite(classifier):
+    far = dataclasses.replace(classifier, weights=1000 * classifier.weights)
+    found = ensemble.log_probabilities(encode, Shifted(), X, KEY, {3: far})
+    assert found[3].min() < -200  # exp of it is 0 in float32
+    assert np.isfinite(found[3]).all()
+
+
+def test_classifiers_are_those_of_the_first_transformations_as_far_as_there_are_any(classifier):
+    found = ensemble.fit_each(TRAIN, LABELS, nums=[1, 4, 9], num_classes=3, l2=1e-3)
+    assert list(found) == [1, 4, 9]
+    assert found[9] is found[4]
+    np.testing.assert_allclose(found[4].weights, classifier.weights, atol=1e-4)
+    single = probes.fit_classifier(TRAIN[:, 0], LABELS, num_classes=3, l2=1e-3)
+    np.testing.assert_allclose(found[1].weights, single.weights, atol=1e-4)
+    beyond = ensemble.fit_each(TRAIN, LABELS, nums=[9], num_classes=3, l2=1e-3)
+    np.testing.assert_allclose(beyond[9].weights, classifier.weights, atol=1e-4)
+
+
+def test_large_copies_go_through_a_file(classifier):
+    whole = np.concatenate([TRAIN, TRAIN], axis=1)
+    options = {"num_classes": 3, "l2": 1e-3}
+    found = ensemble.fit_augmented(whole[:, :4], LABELS, memory=0, **options)
+    np.testing.assert_array_equal(
+        found.weights, ensemble.fit_augmented(TRAIN, LABELS, **options).weights
+    )
 
 
 def test_compare(classifier):
-    found = ensemble.compare(TRAIN, LABELS, TEST, TEST_LABELS, num_classes=3, l2=1e-3, nums=(1, 4))
+    averages = {m: (TRAIN[:, :m].mean(1), TEST[:, :m].mean(1)) for m in (1, 4)}
+    logs = {m: classifier.log_probabilities(TEST[:, 0]) for m in (1, 4)}
+    options = {"num_classes": 3, "l2": 1e-3}
+    found = ensemble.compare(averages, logs, LABELS, TEST_LABELS, **options)
     assert list(found) == [1, 4]
-    for kind in (0, 1):  # with one transformation both are the same classifier
-        np.testing.assert_allclose(found[1].averaging[kind], found[1].ensembling[kind], rtol=1e-3)
-    averaged = probes.fit_classifier(TRAIN.mean(1), LABELS, num_classes=3, l2=1e-3)
-    scores = averaged.scores(TEST.mean(1))
-    expected = accuracy(averaged.predict(TEST.mean(1)), TEST_LABELS)
-    assert found[4].averaging.accuracy == pytest.approx(expected)
-    expected = float(cross_entropy(scores, TEST_LABELS))
-    assert found[4].averaging.loss == pytest.approx(expected, rel=1e-3)
-    log_p = ensemble.ensemble_log_probabilities(classifier, TEST)
-    expected = float(cross_entropy(log_p, TEST_LABELS))
-    assert found[4].ensembling.loss == pytest.approx(expected, rel=1e-3)
+    for m, (train, test) in averages.items():
+        averaged = probes.fit_classifier(train, LABELS, **options)
+        expected = accuracy(averaged.predict(test), TEST_LABELS)
+        assert found[m].averaging.accuracy == pytest.approx(expected)
+        expected = float(cross_entropy(averaged.scores(test), TEST_LABELS))
+        assert found[m].averaging.loss == pytest.approx(expected, rel=1e-3)
+        expected = float(cross_entropy(logs[m], TEST_LABELS))
+        assert found[m].ensembling.loss == pytest.approx(expected, rel=1e-6)
 
 
 @pytest.mark.usefixtures("x64")
@@ -85,20 +146,13 @@ def test_theorem_1():
 
 
 @pytest.mark.usefixtures("no_shape_checks")
-def test_bad_input_is_a_sentence(classifier):
-    def compare(train=TRAIN, labels=LABELS, nums=(1,)):
-        options = {"num_classes": 3, "l2": 1e-3, "nums": nums}
-        return ensemble.compare(train, labels, TEST, TEST_LABELS, **options)
+def test_bad_input_is_a_sentence():
+    def fit(features=TRAIN, labels=LABELS):
+        return ensemble.fit_augmented(features, labels, num_classes=3, l2=1e-3)
 
-    with pytest.raises(ValueError, match="M is 0"):
-        compare(nums=(0,))
-    with pytest.raises(ValueError, match="M = 5 needs as many"):
-        compare(nums=(5,))
-    with pytest.raises(ValueError, match="labels are missing"):
-        compare(labels=None)
     with pytest.raises(ValueError, match="got \\(60, 4\\)"):
-        compare(train=TRAIN[:, 0])
+        fit(TRAIN[:, 0])
     with pytest.raises(ValueError, match="labels are missing"):
-        ensemble.fit_augmented(TRAIN, None, num_classes=3, l2=1e-3)
+        fit(labels=None)
     with pytest.raises(ValueError, match="NaN"):
-        ensemble.fit_augmented(TRAIN * np.nan, LABELS, num_classes=3, l2=1e-3)
+        fit(TRAIN * np.nan)

@@ -187,7 +187,7 @@ def test_without_beta():
 def test_progress_counts_every_row():
     rows = []
     features.plain_features(encode, TRANSFORM, X, batch_size=3, progress=rows.append)
-    assert rows == [3, 3, 1]
+    assert sum(rows) == 7
 
 
 @pytest.mark.parametrize("num", [0, -1])

@@ -9,6 +9,7 @@ from scipy.optimize import minimize
 from invclr_jax.evaluation import probes
 from invclr_jax.evaluation.linear_solver import lbfgs, preconditioner
 from invclr_jax.evaluation.linear_solver.line_search import ENOUGH, search
+from invclr_jax.evaluation.metrics import cross_entropy
 from tests.evaluation.test_probes import softmax_objective
 
 FUNCTIONS = {
@@ -86,7 +87,7 @@ def test_scipy_finds_no_lower_loss():
 
     def loss(flat):
         w = jnp.asarray(flat).reshape(9, 3)
-        return probes.cross_entropy(x @ w[:-1] + w[-1:], labels) + l2 * jnp.sum(w[:-1] ** 2)
+        return cross_entropy(x @ w[:-1] + w[-1:], labels) + l2 * jnp.sum(w[:-1] ** 2)
 
     theirs = minimize(
         jax.jit(jax.value_and_grad(loss)), np.zeros(27), jac=True, method="BFGS", tol=1e-10
@@ -101,12 +102,14 @@ def test_separable_classes_take_further_preconditioners(monkeypatch):
     rng = np.random.default_rng(0)
     x, labels = problem(n=500, noise=0.5)
     x = np.maximum(x @ rng.normal(size=(8, 20)), 0)
-    arguments = x, labels, np.zeros((21, 3)), 1e-6, 1e-10, 1000
-    arguments = [jnp.asarray(argument) for argument in arguments]
+    rows = x, labels, np.full(500, 1 / 500)
+    shared = np.zeros((21, 3)), 1e-6, 1e-10, 1000
+    arguments = jax.tree.map(jnp.asarray, (rows, shared))
+    options = {"loss": probes._CLASSIFICATION, "memory": 10, "axis": None}
 
     def solve():
         # A new function each time: compiled functions are remembered.
-        solver = jax.jit(lambda *a: lbfgs.minimise.__wrapped__(*a, loss=probes._CLASSIFICATION))
+        solver = jax.jit(lambda *a: lbfgs._minimise.__wrapped__(*a, **options))
         return solver(*arguments)
 
     several = solve()
@@ -134,13 +137,13 @@ def test_preconditioner_is_the_inverse_of_the_weighted_moments():
     matrix = (augmented * w[:, None]).T @ augmented / n
     matrix[:4, :4] += 2 * l2 * np.eye(4)
     gradient = jnp.asarray(rng.normal(size=(5, 2)))
-    built = jax.jit(preconditioner.build)(jnp.asarray(x), jnp.asarray(w), jnp.asarray(l2))
+    built = jax.jit(preconditioner.build)(jnp.asarray(x), jnp.asarray(w / n), jnp.asarray(l2))
     np.testing.assert_allclose(built(gradient), np.linalg.solve(matrix, gradient), rtol=1e-9)
 
 
 def test_preconditioner_of_a_singular_matrix_is_finite():
     x = jnp.ones((20, 3)) * jnp.arange(20.0)[:, None]
-    built = preconditioner.build(x, jnp.ones(20), jnp.zeros(()))
+    built = preconditioner.build(x, jnp.ones(20) / 20, jnp.zeros(()))
     direction = built(jnp.ones((4, 2)))
     assert jnp.isfinite(direction).all()
     assert jnp.vdot(direction, jnp.ones((4, 2))) > 0

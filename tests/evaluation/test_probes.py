@@ -152,9 +152,9 @@ def test_warm_start_and_tolerance():
 def test_one_compilation_serves_every_l2():
     x, labels = clusters()
     probes.fit_classifier(x, labels, num_classes=4, l2=1e-2)
-    before = lbfgs.minimise._cache_size()
+    before = lbfgs._minimise._cache_size()
     probes.fit_classifier(x, labels[::-1].copy(), num_classes=4, l2=1e-4, tolerance=1e-4)
-    assert lbfgs.minimise._cache_size() == before
+    assert lbfgs._minimise._cache_size() == before
 
 
 def test_classes_without_samples_are_never_predicted():

@@ -2,10 +2,7 @@
 
 import sys
 
-import numpy as np
-
 from invclr_jax.evaluation import progress
-from invclr_jax.evaluation.features import in_batches
 
 
 def test_nothing_is_shown_elsewhere(capsys):
@@ -25,10 +22,3 @@ def test_a_terminal_shows_title_and_rows_and_is_left_clean(capsys, monkeypatch):
     assert not capsys.readouterr().err.strip()
     with progress.bar("features", 8, shown=False) as update:
         assert update is None
-
-
-def test_every_row_is_counted_once():
-    counted = []
-    rows = in_batches(lambda x, index: x + index[:, None], np.zeros((7, 2)), 3, counted.append)
-    assert counted == [3, 3, 1]
-    np.testing.assert_array_equal(rows[:, 0], np.arange(7))

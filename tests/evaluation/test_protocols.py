@@ -125,6 +125,16 @@ def test_ensemble_beside_averaging(pictures):
     )
 
 
+def test_ensembling_says_how_many_copies_its_probe_has_seen(pictures):
+    settings = dataclasses.replace(SETTINGS, ensemble_fold=2)
+    metrics = protocols.ensemble(Context(pictures.encoder, pictures.dataset, settings))
+    folds = [metrics[f"ensemble/ensembling/M={m}/fold"] for m in SETTINGS.num_samples]
+    assert folds == [1, 2, 2]
+    whole = protocols.ensemble(pictures)
+    assert metrics["ensemble/ensembling/M=2/loss"] == whole["ensemble/ensembling/M=2/loss"]
+    assert metrics["ensemble/ensembling/M=4/loss"] != whole["ensemble/ensembling/M=4/loss"]
+
+
 def test_ensemble_takes_the_largest_m_that_is_allowed(pictures):
     settings = dataclasses.replace(SETTINGS, num_samples=(40,), ensemble_samples=2)
     metrics = protocols.ensemble(Context(pictures.encoder, pictures.dataset, settings))

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from PIL import Image
 
-from experiments.all_rows import score
+from experiments.all_rows import fit, rotate, score
 
 
 @pytest.fixture(scope="module")
@@ -17,12 +18,24 @@ def rows():
 def test_columns(rows):
     features, labels = rows
     parts = features[:900], features[900:], labels[:900], labels[900:]
-    found = score(*parts, 3)
+    probe = fit(parts[0], parts[2], 3)
+    found = score(probe, *parts)
     # Bayes' error of three classes 2.5·√2 apart is 7 % or so.
     assert 88 < found["probe"] < 98
     assert 85 < found["knn"] < 98
     share = found["probe"] / 100
     assert found["error"] == pytest.approx(100 * np.sqrt(share * (1 - share) / 400))
     scale = np.array([1, 100, 1e-3, 1, 10, 0.1], np.float32)
-    scaled = score(parts[0] * scale, parts[1] * scale, *parts[2:], 3)
+    scaled = score(
+        fit(parts[0] * scale, parts[2], 3), parts[0] * scale, parts[1] * scale, *parts[2:]
+    )
     assert scaled["probe"] == pytest.approx(found["probe"], abs=0.3)
+
+
+def test_rotation_is_that_of_pillow():
+    rng = np.random.default_rng(0)
+    pictures = rng.integers(256, size=(2, 17, 17, 3), dtype=np.uint8)
+    turned = rotate(pictures, 20)
+    expected = Image.fromarray(pictures[1]).rotate(20, Image.Resampling.BILINEAR)
+    inside = np.s_[5:12, 5:12]  # Pillow fills what comes from outside with black
+    np.testing.assert_allclose(turned[1][inside], np.asarray(expected)[inside] / 255, atol=0.005)

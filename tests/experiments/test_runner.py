@@ -55,6 +55,15 @@ def test_a_run_is_trained_evaluated_and_recorded_once(tiny, monkeypatch):
     assert runner.ensure(run, 1, tiny.workdir, tiny.results) == record
 
 
+def test_training_alone_leaves_a_checkpoint_and_no_record(tiny):
+    run = runs.Run("cpu", "spirograph", "none")
+    assert batch.train_all([run], range(1), tiny, evaluate=False) == []
+    folder = tiny.workdir / "cpu/spirograph/none/seed0"
+    assert (folder / "checkpoints").is_dir()
+    assert json.loads((folder / "config.json").read_text())["eval"]["every_steps"] == 0
+    assert not tiny.results.exists()
+
+
 @pytest.mark.slow
 def test_spirograph_has_every_metric(tiny):
     run = runs.Run("cpu", "spirograph", "finite-unit-0.1")

@@ -16,7 +16,11 @@ from tests.own import Collector, PlainNet, pictures
 from tests.training.small import rows, small_config, small_recipe
 from tests.training.test_chunks import gradient_of
 
-METHODS = ("byol", "simsiam", "vicreg", "moco_v3", "emp")
+METHODS = ("byol", "simsiam", "barlow_twins", "vicreg", "moco_v3", "emp")
+RESUMED = [
+    method if method in ("byol", "emp") else pytest.param(method, marks=pytest.mark.slow)
+    for method in METHODS
+]
 
 
 def config_for(method, **options):
@@ -38,7 +42,7 @@ class PullsThePlug(Collector):
             raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("method", ["byol", "emp"])
+@pytest.mark.parametrize("method", RESUMED)
 def test_a_run_resumes_to_the_bit(tmp_path, method):
     config = config_for(method)
     whole = train(config, tmp_path / "whole", writers=[])
@@ -64,6 +68,24 @@ def test_bfloat16_keeps_parameters_and_loss_in_float32(method):
         assert {leaf.dtype.name for leaf in jax.tree.leaves(tree)} <= {"float32"}
     same = jax.tree.map(lambda new, old: new.shape == old.shape, outcome.state, state.method)
     assert all(jax.tree.leaves(same)), "the state must fit itself in the next step"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", METHODS)
+def test_bfloat16_is_near_float32(method):
+    """Loss and gradient: eight bits are left of a product, and batch norm makes them matter."""
+    x, found = jnp.asarray(rows()["image"][:16]), {}
+    for dtype in ("float32", "bfloat16"):
+        options = {"model.dtype": dtype, "penalty.weight": 0.0}
+        recipe = small_recipe(small_config(method=method, **options))
+        state = create_state(recipe)
+        (value, _), grads = jax.jit(gradient_of(recipe, state, x, False))(state.params)
+        flat = np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(grads)])
+        found[dtype] = float(value), flat
+    (value, gradient), (low, rough) = found["float32"], found["bfloat16"]
+    assert low == pytest.approx(value, rel=0.05, abs=0.02)
+    cosine = gradient @ rough / np.linalg.norm(gradient) / np.linalg.norm(rough)
+    assert cosine > 0.9
 
 
 def test_collapse_is_told_once(tmp_path, monkeypatch, caplog):

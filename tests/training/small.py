@@ -34,7 +34,8 @@ def small_config(data="spirograph", method="simclr", **overrides):
 
 def small_encoder(config):
     """Two stages instead of the whole ResNet."""
-    options = {"conv": config.model.conv, "dtype": dtypes.parse(config.model.dtype)}
+    options = {name: config.model[name] for name in ("conv", "precision")}
+    options["dtype"] = dtypes.parse(config.model.dtype)
     return ResNet(BasicBlock, (1, 1), width=config.model.width, **options)
 
 

@@ -24,7 +24,7 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def launch(workdir, count, devices, method):
+def start(module, arguments, count, devices):
     """Starts the processes of a job, each with so many virtual devices; returns their outputs."""
     environment = os.environ | {
         "JAX_PLATFORMS": "cpu",
@@ -35,16 +35,7 @@ def launch(workdir, count, devices, method):
     port = str(free_port())
     jobs = [
         subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "tests.training.worker",
-                workdir,
-                method,
-                str(i),
-                str(count),
-                port,
-            ],
+            [sys.executable, "-m", module, *arguments, str(i), str(count), port],
             cwd=ROOT,
             env=environment,
             stdout=subprocess.PIPE,
@@ -57,6 +48,10 @@ def launch(workdir, count, devices, method):
     for job, output in zip(jobs, outputs, strict=True):
         assert job.returncode == 0, output
     return outputs
+
+
+def launch(workdir, count, devices, method):
+    return start("tests.training.worker", [workdir, method], count, devices)
 
 
 def final_state(workdir, method):

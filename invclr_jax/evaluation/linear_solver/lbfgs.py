@@ -1,4 +1,4 @@
-"""L-BFGS for linear models, wholly on the device: one jitted loop, no calls back to the host.
+"""L-BFGS for linear models, wholly on the devices: one jitted loop, no calls back to the host.
 
 It minimises `loss(X W + b) + l2·|W|²` with b free. What a general optimiser cannot know, and this
 one uses, is that the scores are linear in (W, b):
@@ -11,6 +11,9 @@ one uses, is that the scores are linear in (W, b):
 
 Shapes: n rows, f features, c columns of scores, f1 = f + 1 rows of parameters, the last of them b.
 
+Rows may be divided over devices. Each device then holds its own rows and their scores, all hold
+the parameters and the pairs, and what is added up over rows is added up over devices.
+
 Nocedal and Wright, Numerical Optimization, Algorithms 7.4 and 7.5. `optax.lbfgs` starts from a
 multiple of the identity and evaluates the whole model at every point of its line search.
 """
@@ -21,8 +24,10 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from invclr_jax import parallel
 from invclr_jax.evaluation.linear_solver import preconditioner
 from invclr_jax.evaluation.linear_solver.line_search import search
 from invclr_jax.evaluation.linear_solver.preconditioner import Preconditioner
@@ -42,11 +47,11 @@ class Loss(NamedTuple):
     """A convex loss of scores.
 
     Attributes:
-      value: (scores `[n, c]`, targets) -> mean over the rows.
+      rows: (scores `[n, c]`, targets) -> `[n]`, the loss of each row.
       curvature: scores `[n, c]` -> `[n]`, the mean eigenvalue of the Hessian of each row's loss.
     """
 
-    value: Callable[[Array, Any], Array]
+    rows: Callable[[Array, Any], Array]
     curvature: Callable[[Array], Array]
 
 
@@ -82,27 +87,39 @@ class _State(NamedTuple):
 
 
 class _Problem(NamedTuple):
-    """The objective of centred features, with the scores given wherever they are known."""
+    """The objective of centred features, with the scores given wherever they are known.
+
+    `share` is 1/n for a row of the data and 0 for one that fills up a device.
+    """
 
     features: Float[Array, "n f"]
     mean: Float[Array, " f"]
     targets: Any
+    share: Float[Array, " n"]
     l2: Float[Array, ""]
     loss: Loss
+    axis: parallel.Axis
 
     def scores(self, parameters):
         return self.features @ parameters[:-1] + parameters[-1:]
 
+    def _of_own_rows(self, scores):
+        return jnp.sum(self.loss.rows(scores, self.targets) * self.share)
+
+    def total(self, tree):
+        """The sum over devices of what each has of its own rows."""
+        return parallel.sum_over_devices(tree, self.axis)
+
     def value(self, parameters, scores):
-        return self.loss.value(scores, self.targets) + self.l2 * jnp.sum(parameters[:-1] ** 2)
+        return self.total(self._of_own_rows(scores)) + self.l2 * jnp.sum(parameters[:-1] ** 2)
 
     def gradient(self, parameters, scores):
-        residual = jax.grad(self.loss.value)(scores, self.targets)
+        residual = jax.grad(self._of_own_rows)(scores)
         # residualᵀ X takes a quarter of the time of Xᵀ residual on the CPU; the barrier keeps the
         # compiler from turning the one into the other.
         weights = jax.lax.optimization_barrier(residual.T @ self.features).T
-        weights = weights + 2 * self.l2 * parameters[:-1]
-        return jnp.concatenate([weights, residual.sum(0, keepdims=True)])
+        gradient = self.total(jnp.concatenate([weights, residual.sum(0, keepdims=True)]))
+        return gradient.at[:-1].add(2 * self.l2 * parameters[:-1])
 
     def norm(self, gradient):
         """Norm of the gradient in (W, b) before centring, where scores are (x + mean) W + b."""
@@ -116,9 +133,9 @@ class _Problem(NamedTuple):
 
         def value_and_slope(t):
             moved = scores + t * direction_scores
-            value, residual = jax.value_and_grad(self.loss.value)(moved, self.targets)
+            value, residual = jax.value_and_grad(self._of_own_rows)(moved)
+            value, slope = self.total((value, jnp.vdot(residual, direction_scores)))
             weights = parameters[:-1] + t * direction[:-1]
-            slope = jnp.vdot(residual, direction_scores)
             return (
                 value + self.l2 * jnp.sum(weights**2),
                 slope + 2 * self.l2 * jnp.vdot(weights, direction[:-1]),
@@ -127,9 +144,8 @@ class _Problem(NamedTuple):
         return value_and_slope
 
 
-@functools.partial(jax.jit, static_argnames=("loss", "memory"))
 def minimise(
-    features: Float[Array, "n f"],
+    features: Float[Array | np.ndarray, "n f"],
     targets: Any,
     start: Float[Array, "f1 c"],
     l2: Float[Array, ""],
@@ -138,12 +154,13 @@ def minimise(
     *,
     loss: Loss,
     memory: int = 10,
+    mesh: jax.sharding.Mesh | None = None,
 ) -> Solution:
     """Minimises `loss(X W + b) + l2·|W|²` over (W, b).
 
     Args:
       features: X.
-      targets: second argument of the loss.
+      targets: second argument of the loss, a row for each of X's.
       start: first W, with b as its last row.
       l2: weight of the penalty on W; b is free.
       tolerance: Euclidean norm of the gradient in (W, b) to stop at. The loop also stops where
@@ -151,11 +168,43 @@ def minimise(
       max_iterations: steps at most.
       loss: the loss of the scores.
       memory: pairs kept for the two-loop recursion.
+      mesh: devices to divide the rows over, which are NumPy arrays then, the same on every
+        process; None for the default device.
     """
+    share = np.full(len(features), 1 / len(features), features.dtype)
+    shared = (start, l2, tolerance, max_iterations)
+    if mesh is None:
+        return _minimise((features, targets, share), shared, loss=loss, memory=memory, axis=None)
+    rows = parallel.divide((features, np.asarray(targets), share), mesh)
+    shared = jax.tree.map(np.asarray, shared)  # any process may give them to its own devices
+    solution = _on_mesh(rows, shared, loss=loss, memory=memory, mesh=mesh)
+    return jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)), solution)
+
+
+@functools.partial(jax.jit, static_argnames=("loss", "memory", "mesh"))
+def _on_mesh(rows, shared, *, loss: Loss, memory: int, mesh: jax.sharding.Mesh) -> Solution:
+    options = {"loss": loss, "memory": memory, "axis": parallel.AXIS}
+    return jax.shard_map(
+        functools.partial(_minimise, **options),
+        mesh=mesh,
+        in_specs=(parallel.BY_ROW, parallel.WHOLE),
+        out_specs=parallel.WHOLE,
+        check_vma=False,
+    )(rows, shared)
+
+
+@functools.partial(jax.jit, static_argnames=("loss", "memory", "axis"))
+def _minimise(rows, shared, *, loss: Loss, memory: int, axis: parallel.Axis) -> Solution:
+    """`minimise` with all rows, or on one of the devices of an axis with its own rows."""
+    features, targets, share = rows
+    start, l2, tolerance, max_iterations = shared
     with jax.default_matmul_precision("highest"):
         # Where the mean is large against the spread, centring saves the digits of float32.
-        mean = features.mean(0)
-        problem = _Problem(features - mean[None], mean, targets, l2, loss)
+        real = share > 0
+        sums = jnp.sum(features, axis=0, where=real[:, None]), jnp.sum(real, dtype=share.dtype)
+        total, count = parallel.sum_over_devices(sums, axis)
+        mean = total / count  # exact for a constant feature, unlike a sum of shares
+        problem = _Problem(features - mean[None], mean, targets, share, l2, loss, axis)
         # Scores that were added up over a few steps are not quite X W + b: leave a margin.
         target_norm = 0.95 * tolerance
         state = jax.lax.while_loop(
@@ -168,7 +217,7 @@ def minimise(
             _initial_state(problem, start.at[-1].add(mean @ start[:-1]), memory),
         )
         parameters = state.parameters.at[-1].add(-mean @ state.parameters[:-1])
-    value, norm = objective(features, targets, parameters, l2, loss=loss)
+        value, norm = _objective(features, targets, share, parameters, l2, loss, axis)
     return Solution(parameters, value, norm, state.iterations)
 
 
@@ -182,11 +231,16 @@ def objective(
     loss: Loss,
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:
     """The objective and the norm of its gradient, from scratch; arguments as for `minimise`."""
+    share = jnp.full(len(features), 1 / len(features), features.dtype)
     with jax.default_matmul_precision("highest"):
-        problem = _Problem(features, jnp.zeros_like(features[0]), targets, l2, loss)
-        scores = problem.scores(parameters)
-        gradient = problem.gradient(parameters, scores)
-        return problem.value(parameters, scores), problem.norm(gradient)
+        return _objective(features, targets, share, parameters, l2, loss, None)
+
+
+def _objective(features, targets, share, parameters, l2, loss: Loss, axis: parallel.Axis):
+    problem = _Problem(features, jnp.zeros_like(features[0]), targets, share, l2, loss, axis)
+    scores = problem.scores(parameters)
+    gradient = problem.gradient(parameters, scores)
+    return problem.value(parameters, scores), problem.norm(gradient)
 
 
 def _initial_state(problem: _Problem, start: Array, memory: int) -> _State:
@@ -247,9 +301,12 @@ def _step(problem: _Problem, state: _State) -> _State:
 def _refresh(problem: _Problem, parameters: Array, old: Preconditioner):
     """Scores without accumulated rounding; another preconditioner if the curvature fell."""
     scores = problem.scores(parameters)
-    curvature = problem.loss.curvature(scores)
-    fell = (curvature.mean() < old.weight / REBUILD) & (curvature.mean() > 0)
-    build = functools.partial(preconditioner.build, problem.features, curvature, problem.l2)
+    curvature = problem.loss.curvature(scores) * problem.share
+    mean = problem.total(curvature.sum())
+    fell = (mean < old.weight / REBUILD) & (mean > 0)
+    build = functools.partial(
+        preconditioner.build, problem.features, curvature, problem.l2, problem.axis
+    )
     return scores, jax.lax.cond(fell, build, lambda: old)
 
 

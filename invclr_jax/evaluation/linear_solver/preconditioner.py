@@ -10,12 +10,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from invclr_jax import parallel
+
 ROWS = 2048
 """Rows at a time in the covariance: no copy of all features is made."""
 
 
 class Preconditioner(NamedTuple):
-    """Attributes: weighted mean of x, inverse Cholesky factor of its covariance, mean weight."""
+    """Attributes: weighted mean of x, inverse Cholesky factor of its covariance, sum of weights."""
 
     mean: Float[Array, " f"]
     factor: Float[Array, "f f"]
@@ -37,18 +39,22 @@ def unbuilt(features: Float[Array, "n f"]) -> Preconditioner:
 
 
 def build(
-    features: Float[Array, "n f"], curvature: Float[Array, " n"], l2: Float[Array, ""]
+    features: Float[Array, "n f"],
+    curvature: Float[Array, " n"],
+    l2: Float[Array, ""],
+    axis: parallel.Axis = None,
 ) -> Preconditioner:
-    """Factorises `Σ w (x-x̄)(x-x̄)ᵀ/n + 2·l2`, x̄ the weighted mean.
+    """Factorises `Σ w (x-x̄)(x-x̄)ᵀ + 2·l2`, x̄ the weighted mean.
 
     Args:
       features: x of every row.
-      curvature: w, the mean second derivative of each row's loss in its scores.
+      curvature: w, the mean second derivative in its scores of each row's part of the loss.
       l2: weight of the penalty on W.
+      axis: of devices that the rows are divided over.
     """
-    weight = curvature.mean()
-    mean = curvature @ features / curvature.sum()
-    matrix = _covariance(features, curvature, mean)
+    weight, moment = parallel.sum_over_devices((curvature.sum(), curvature @ features), axis)
+    mean = moment / weight
+    matrix = parallel.sum_over_devices(_covariance(features, curvature, mean), axis)
     matrix = matrix + 2 * l2 * jnp.eye(len(mean), dtype=mean.dtype)
     diagonal = jnp.diagonal(matrix)
     dead = diagonal <= 0  # a constant feature, no penalty
@@ -68,7 +74,7 @@ def _covariance(features: Array, curvature: Array, mean: Array) -> Float[Array, 
         x = jax.lax.dynamic_slice_in_dim(features, start, size)
         weights = jax.lax.dynamic_slice_in_dim(curvature, start, size)
         weights = jnp.where(start + row >= i * size, weights, 0)  # the last slice overlaps
-        centred = (x - mean[None]) * jnp.sqrt(weights / n)[:, None]
+        centred = (x - mean[None]) * jnp.sqrt(weights)[:, None]
         return total + centred.T @ centred
 
     zero = jnp.zeros((len(mean), len(mean)), mean.dtype)

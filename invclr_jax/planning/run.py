@@ -1,0 +1,129 @@
+"""`plan`: from a configuration and a topology to a report."""
+
+import dataclasses
+import logging
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import ml_collections
+
+from invclr_jax import config as configuration
+from invclr_jax import data
+from invclr_jax.data import cifar
+from invclr_jax.planning import advice, machines, program, roofline
+from invclr_jax.planning.machines import Machine
+from invclr_jax.planning.program import Program
+from invclr_jax.planning.report import Report, Step
+from invclr_jax.training.loop import total_steps
+
+Keep = Callable[[str, str], None]
+"""Takes the name of a step and the text of its compiled program."""
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Job:
+    """A run's steps, lowered for a machine and not compiled yet.
+
+    Attributes:
+      config: resolved and described.
+      machine: what they are for.
+      num_steps: of the whole run.
+      lowered: `plain`, and `penalised` where there is a penalty.
+    """
+
+    config: ml_collections.ConfigDict
+    machine: Machine
+    num_steps: int
+    lowered: dict[str, Any]
+
+
+def lower(config: ml_collections.ConfigDict, topology: str | None) -> Job:
+    """Traces a run's steps; what cannot run is refused with a sentence.
+
+    Args:
+      config: the run's. CIFAR need not be there: its shapes are known.
+      topology: see `machines.find`.
+    """
+    config = configuration.resolve(config)
+    machine = machines.find(topology)
+    if machine.compiler == "cpu" and machine.chip is not None:
+        config.model.conv = "xla"  # the CPU's own kernels are not what a GPU runs
+    dataset = _data(config)
+    config = configuration.describe(config, dataset)
+    recipe = configuration.from_config(config, dataset, num_devices=len(machine.devices))
+    arguments = program.arguments(
+        recipe, dataset.train, config.batch_size, machine, config.data.on_device
+    )
+    kinds = {"plain": False} | ({"penalised": True} if config.penalty.weight else {})
+    per_epoch = data.steps_per_epoch(len(dataset.train), config.batch_size)
+    return Job(
+        config,
+        machine,
+        total_steps(config, per_epoch),
+        {name: program.lower(recipe, due, machine, arguments) for name, due in kinds.items()},
+    )
+
+
+def compile_job(
+    job: Job,
+    *,
+    efficiency: float = roofline.EFFICIENCY,
+    keep: Keep | None = None,
+    known: Mapping[str, Program] = MappingProxyType({}),
+) -> Report:
+    """Compiles a run's steps, which takes minutes for a large one, and reports what they need.
+
+    Args:
+      job: of `lower`.
+      efficiency: part of the roofline's speed to expect.
+      keep: given the texts of the compiled programs.
+      known: programs that were compiled before, by their fingerprints.
+    """
+    config, machine = job.config, job.machine
+    steps = {}
+    for name, lowered in job.lowered.items():
+        compiled = known.get(program.fingerprint(lowered)) if known else None
+        try:
+            compiled = compiled or _compile(name, lowered, machine, keep)
+        except program.TooLargeError as error:
+            steps[name] = Step(None, None, str(error))
+            continue
+        options = config.model.dtype, config.model.precision
+        steps[name] = Step(compiled, roofline.bounds(compiled, machine, *options))
+    return Report(config, machine, job.num_steps, steps, efficiency, _advice(job, steps))
+
+
+def _compile(name: str, lowered: Any, machine: Machine, keep: Keep | None) -> Program:
+    _LOG.info("compiling the %s step for %s", name, machine.name)
+    compiled, text = program.compile_step(lowered)
+    if keep is not None:
+        keep(name, text)
+    return compiled
+
+
+def plan(
+    config: ml_collections.ConfigDict,
+    topology: str | None = None,
+    *,
+    efficiency: float = roofline.EFFICIENCY,
+) -> Report:
+    """What a run needs on a machine; see `lower` and `compile_job`."""
+    return compile_job(lower(config, topology), efficiency=efficiency)
+
+
+def _advice(job: Job, steps: dict[str, Step]) -> list[str]:
+    if any(step.program is None for step in steps.values()):
+        return advice.smaller(job.config)
+    programs = [step.program for step in steps.values() if step.program]
+    bounds = [step.bounds for step in steps.values() if step.bounds]
+    return advice.advise(job.config, job.machine, programs, bounds)
+
+
+def _data(config: ml_collections.ConfigDict) -> data.Dataset:
+    """The data, or for CIFAR something of its shape."""
+    if config.data.name in cifar.TITLES:
+        return cifar.black(config.data.name)
+    return configuration.load_data(config)
