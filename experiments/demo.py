@@ -15,8 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 from absl import flags
 from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
 
-from experiments.report.page import Page, comparison
+from experiments.report.page import Better, Page, comparison
 from experiments.runner import Stopped
 from invclr_jax import cli
 from invclr_jax import config as configuration
@@ -39,11 +40,11 @@ RUNS: dict[str, dict[str, Any]] = {
 """Keys of `config.penalty` of each encoder."""
 
 SETTINGS = Settings(num_samples=(1, 2, 5, 10, 20), num_images=200, num_alphas=30, limit=4000)
-METRICS = {
+METRICS: dict[str, tuple[str, Better]] = {
     "invariance/conditional_variance": ("variance within a picture, of z/|z| (Eq. 6)", "low"),
     "invariance/total_variance": ("variance over all pictures", None),
     "invariance/ratio": ("their ratio: 0 is invariant", "low"),
-    "invariance/canonical_correlation": ("canonical correlation of two views: 1 is", "high"),
+    "invariance/canonical_correlation": ("canonical correlation: 1 is invariant", "high"),
     "alpha/ridge/mse/mean": ("error of predicting alpha from z", "high"),
     "alpha/reference/mean": ("… of a constant: nothing can be read", None),
     "probe/ridge/M=1/mse/m": ("error of m, one view", "low"),
@@ -92,10 +93,11 @@ def _workdir(out: pathlib.Path, name: str) -> pathlib.Path:
     return out / name.replace(" ", "_").replace("'", "")
 
 
-def learning_curves(out: pathlib.Path):
-    """Contrastive loss and penalty over the steps of each run."""
-    figure, axes = plt.subplots(1, 2, figsize=(9, 3), layout="constrained")
-    ends = {}
+def learning_curves(out: pathlib.Path) -> list[Figure]:
+    """Contrastive loss and penalty over the steps of each run, a figure each."""
+    figures = [Figure(figsize=(5, 3.2), layout="constrained") for _ in range(2)]
+    axes = [figure.subplots() for figure in figures]
+    ends: dict[str, float] = {}
     for name in RUNS:
         path = _workdir(out, name) / "metrics.jsonl"
         lines = [json.loads(line) for line in path.read_text().splitlines()]
@@ -106,22 +108,22 @@ def learning_curves(out: pathlib.Path):
             axis.set_xlabel("step")
     lowest = min(ends, key=ends.__getitem__)
     axes[0].set_title(f"Contrastive loss: “{lowest}” ends lowest, {ends[lowest]:.2f}", fontsize=10)
-    axes[1].set_title("Penalty before its weight; each has its own scale", fontsize=10)
+    axes[1].set_title("Penalty, before its weight: scales differ", fontsize=10)
     axes[1].set_yscale("symlog", linthresh=1e-2)
     axes[0].legend()
-    return figure
+    return figures
 
 
 def averaging_curve(found: dict[str, dict[str, float]]):
     """Error of the four factors against M."""
     figure, axis = plt.subplots(figsize=(5.5, 3.2), layout="constrained")
-    best = {}
+    best: dict[int, str] = {}
     for m in SETTINGS.num_samples:
         errors = {name: metrics[f"probe/ridge/M={m}/mse/total"] for name, metrics in found.items()}
         best[m] = min(errors, key=errors.__getitem__)
     for name, metrics in found.items():
-        errors = [metrics[f"probe/ridge/M={m}/mse/total"] for m in SETTINGS.num_samples]
-        axis.plot(SETTINGS.num_samples, errors, marker="o", label=name)
+        curve = [metrics[f"probe/ridge/M={m}/mse/total"] for m in SETTINGS.num_samples]
+        axis.plot(SETTINGS.num_samples, curve, marker="o", label=name)
     first, last = min(best), max(best)
     title = f"Lowest with one view: “{best[first]}”; with {last}: “{best[last]}”"
     axis.set_title(title, fontsize=10)
@@ -171,7 +173,7 @@ def report(
         "The contrastive loss asks that two views of a picture be told from all others. The "
         "penalties ask, each in its own way, that z does not change with the nuisances."
     )
-    page.figure(learning_curves(out), "contrastive loss and penalty over the steps")
+    page.panels(learning_curves(out), "contrastive loss and penalty over the steps")
     page.heading("What the representations are like")
     page.text("Arrows tell which way is better; the best of a row is bold and coloured.")
     comparison(page, METRICS, found)

@@ -1,4 +1,4 @@
-"""`train`: one call from a configuration, or objects of one's own, to a trained encoder."""
+"""`train`: one call from a configuration, or from your own objects, to a trained encoder."""
 
 import pathlib
 from collections.abc import Sequence
@@ -36,9 +36,9 @@ def train(
 ) -> loop.Result:
     """Trains an encoder, resuming from the newest checkpoint in `workdir` if there is one.
 
-    What is None is made as the configuration says. A checkpoint records an object by the import
-    path of its class and its plain arguments, so that `load_encoder` makes it again; where that
-    cannot be done, `load_encoder` asks for it.
+    Whatever is None is built from the configuration. A checkpoint records an object by the import
+    path of its class and its plain arguments, so that `load_encoder` can build it again; where that
+    is impossible, `load_encoder` asks for the object.
 
     Args:
       config: the configuration, see `invclr_jax.config`, or the name of a shipped one.
@@ -51,9 +51,9 @@ def train(
       tx: any optax transformation; its learning rate is its own.
       schedule: the learning rate by step of the optimiser that the configuration names.
       writers: where metrics go; None for JSON lines, TensorBoard and a progress line.
-      evaluate: called with the current encoder and the data each `config.eval.every_steps`; None
+      evaluate: called with the current encoder and the data every `config.eval.every_steps`; None
         for the protocols that `config.eval` names.
-      allow_changed_config: resume although `workdir` holds another configuration.
+      allow_changed_config: resume even if `workdir` holds another configuration.
 
     Returns:
       The final state, the step reached, and the signal that stopped the run, if one did.
@@ -90,7 +90,7 @@ def _claim(workdir: pathlib.Path, config: ml_collections.ConfigDict, allow_chang
         if changed:
             raise ValueError(
                 f"{workdir} holds a run with another config:\n  " + "\n  ".join(changed) + "\n"
-                "choose another workdir, or allow_changed_config to go on with this one"
+                "choose another workdir, or pass allow_changed_config to resume this one"
             )
     if jax.process_index() == 0:
         write_atomically(path, configuration.to_json(config) + "\n")

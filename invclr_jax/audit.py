@@ -33,7 +33,9 @@ _TRUST = cli.define_trust()
 _IMAGES = flags.DEFINE_string("images", None, "npz file or folder of class folders.")
 _DATA_NAME = flags.DEFINE_string("data_name", None, "A data set by name, such as cifar10.")
 _DATA_PATH = flags.DEFINE_string("data_path", None, "Where it is.")
-_SIZE = flags.DEFINE_integer("size", 32, "Pixels a side, for --images=folder.", lower_bound=1)
+_SIZE = flags.DEFINE_integer(
+    "size", 32, "Side of the pictures in pixels, for --images=folder.", lower_bound=1
+)
 _QUICK = flags.DEFINE_bool("quick", False, "Fewer pictures and draws, for a first look.")
 _OUTPUT = flags.DEFINE_string("output", "audit", "Folder for the reports.")
 
@@ -76,7 +78,7 @@ def transform_for(split: data.Split, first: Any) -> Transform:
     """Colours and affine maps of the pictures; the run's own where those are drawn from factors."""
     if split.images.ndim != 4:
         if not isinstance(first, Encoder):
-            raise ValueError(f"rows of shape {split.images.shape[1:]} are no pictures")
+            raise ValueError(f"rows of shape {split.images.shape[1:]} are not pictures")
         return first.transform
     height, width, channels = split.images.shape[1:]
     return ImageTransform(

@@ -38,8 +38,12 @@ def define_job(module: str) -> Callable[[], None]:
         "distributed", None, "Join the job that the cluster describes; by default if there is one."
     )
     coordinator = flags.DEFINE_string("coordinator", None, "host:port of the first process.")
-    count = flags.DEFINE_integer("num_processes", None, "Processes of the job.", lower_bound=1)
-    number = flags.DEFINE_integer("process_id", None, "Number of this process.", lower_bound=0)
+    count = flags.DEFINE_integer(
+        "num_processes", None, "Number of processes in the job.", lower_bound=1
+    )
+    number = flags.DEFINE_integer(
+        "process_id", None, "Index of this process, from 0.", lower_bound=0
+    )
     shown_by = sys.argv[0] if module == "__main__" else module  # as absl calls modules
     for flag in (distributed, coordinator, count, number):
         flags.FLAGS.register_key_flag_for_module(shown_by, flags.FLAGS[flag.name])
@@ -54,7 +58,7 @@ def define_job(module: str) -> Callable[[], None]:
 
 
 def run(main: Callable[..., int | None], max_arguments: int = 0) -> None:
-    """Runs a command's `main` after parsing flags; a user's mistake ends in a sentence.
+    """Runs a command's `main` after parsing flags; a user's mistake ends with a one-line message.
 
     Args:
       main: the command; what it returns is the exit code.
@@ -95,7 +99,7 @@ def _help(module: str) -> str:
 
 
 def _parse(argv: list[str], module: str) -> list[str]:
-    """Parses flags; asks for help end with code 0, unknown config keys get a sentence."""
+    """Parses flags; help exits with code 0, and unknown config keys are named."""
     from invclr_jax import config as configuration
 
     argv = [argv[0], *map(_found, argv[1:])]
@@ -149,7 +153,7 @@ def _sentence(error: Exception) -> str | None:
 
 
 def _leave(sentence: str) -> NoReturn:
-    """Ends the process with a sentence and code 1.
+    """Prints a message and ends the process with code 1.
 
     At once: exit handlers would write to the disk that is full, or wait for processes of the job
     that are gone.
@@ -163,7 +167,7 @@ def _leave(sentence: str) -> NoReturn:
 def _background_in_short() -> Iterator[None]:
     """Shows what fails in the background in one line, and each failure once.
 
-    Most of it is raised again in front, with a sentence; a traceback beside that would hide it.
+    Most of it is raised again in the main thread with a message; a traceback would hide that.
     """
     hooks = sys.unraisablehook, threading.excepthook
     seen: set[str] = set()
@@ -188,4 +192,6 @@ def whole_numbers(flag: str, values: list[str]) -> tuple[int, ...]:
     try:
         return tuple(sorted({int(value) for value in values}))
     except ValueError:
-        raise ValueError(f"--{flag}={','.join(values)}: give whole numbers, 1,10,100") from None
+        raise ValueError(
+            f"--{flag}={','.join(values)}: expected integers, such as 1,10,100"
+        ) from None

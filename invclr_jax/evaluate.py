@@ -24,14 +24,16 @@ from invclr_jax.evaluation.settings import Settings
 
 _DEFAULT = Settings()
 _WORKDIR = flags.DEFINE_string("workdir", None, "The run's folder.", required=True)
-_STEP = flags.DEFINE_integer("step", None, "Which checkpoint; the newest if not given.")
+_STEP = flags.DEFINE_integer("step", None, "Which checkpoint; default: the newest.")
 _PROTOCOL = flags.DEFINE_list("protocol", ["all"], "Protocols, comma separated, or all.")
-_DATA_PATH = flags.DEFINE_string("data_path", None, "Where the data is, if it has moved.")
-_SEED = flags.DEFINE_integer("seed", _DEFAULT.seed, "Of transformations, splits and fractions.")
+_DATA_PATH = flags.DEFINE_string("data_path", None, "Where the data is, if it was moved.")
+_SEED = flags.DEFINE_integer(
+    "seed", _DEFAULT.seed, "Seed of transformations, splits and fractions."
+)
 _NUM_SAMPLES = flags.DEFINE_list(
     "num_samples", [str(m) for m in _DEFAULT.num_samples], "The Ms of feature averaging."
 )
-_L2 = flags.DEFINE_float("l2", None, "Weight decay of the probe; the paper's if not given.")
+_L2 = flags.DEFINE_float("l2", None, "Weight decay of the probe; default: the paper's.")
 _NUM_IMAGES = flags.DEFINE_integer(
     "num_images", _DEFAULT.num_images, "Test images whose conditional variance is measured."
 )
@@ -44,7 +46,9 @@ _MEMORY = flags.DEFINE_float(
 )
 _TRUST = cli.define_trust()
 _JOIN_JOB = cli.define_job(__name__)
-_LIMIT = flags.DEFINE_integer("limit", None, "Use a sample of so many training and test rows.")
+_LIMIT = flags.DEFINE_integer(
+    "limit", None, "Use a sample of at most this many training and test rows."
+)
 
 
 def main() -> int:

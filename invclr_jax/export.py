@@ -18,7 +18,7 @@ from invclr_jax.checkpoint.exporting import PLATFORMS, to_program, to_safetensor
 from invclr_jax.checkpoint.onnx_export import to_onnx
 
 _WORKDIR = flags.DEFINE_string("workdir", None, "The run's folder.", required=True)
-_STEP = flags.DEFINE_integer("step", None, "Which checkpoint; the newest if not given.")
+_STEP = flags.DEFINE_integer("step", None, "Which checkpoint; default: the newest.")
 _OUTPUT = flags.DEFINE_string(
     "output", None, ".safetensors, .program or .onnx file.", required=True
 )
@@ -30,7 +30,9 @@ def main() -> int:
     """Restores the encoder and writes it."""
     output = pathlib.Path(_OUTPUT.value)
     if output.suffix not in (".safetensors", ".program", ".onnx"):
-        raise ValueError(f"--output is {output}: end it in .safetensors, .program or .onnx")
+        raise ValueError(
+            f"--output is {output}: use a name that ends in .safetensors, .program or .onnx"
+        )
     encoder = load_encoder(_WORKDIR.value, _STEP.value, trust=_TRUST.value)
     if output.suffix == ".safetensors":
         to_safetensors(encoder, output)

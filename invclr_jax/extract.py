@@ -32,7 +32,7 @@ from invclr_jax.evaluation.extraction import (
 from invclr_jax.transforms.base import takes_images
 
 _WORKDIR = flags.DEFINE_string("workdir", None, "The run's folder.", required=True)
-_STEP = flags.DEFINE_integer("step", None, "Which checkpoint; the newest if not given.")
+_STEP = flags.DEFINE_integer("step", None, "Which checkpoint; default: the newest.")
 _INPUT = flags.DEFINE_string("input", None, "npz file or image folder.", required=True)
 _OUTPUT = flags.DEFINE_string("output", None, "npz file, or folder for shards.", required=True)
 _NUM_SAMPLES = flags.DEFINE_integer("num_samples", 0, "M; 0 for no transformation.", lower_bound=0)

@@ -1,4 +1,4 @@
-"""Makes a run's folder of weights that PyTorch trained.
+"""Turns weights trained with PyTorch into a run's folder.
 
     invclr import --arch=resnet50 --input=weights.safetensors --workdir=runs/imported
     invclr import --arch=resnet18 --stem=cifar --size=32 --input=last.pth --workdir=runs/imported

@@ -18,7 +18,7 @@ import ml_collections
 import numpy as np
 
 Trust = Sequence[str] | None
-"""Packages whose names may be imported; None for all, right for one's own configuration only."""
+"""Packages whose names may be imported; None for all, safe only for your own configurations."""
 
 Options: TypeAlias = Mapping[str, Any] | ml_collections.ConfigDict
 """Plain options by name."""
@@ -78,7 +78,7 @@ def find(name: str, *, home: str, trust: Trust = None) -> Any:
     if name.startswith(UNNAMED):
         raise ValueError(f"{name.removeprefix(UNNAMED)} was passed as an object and has no name")
     if not _PATH.fullmatch(name):
-        raise ValueError(f"{name!r} is no import path: write package.module:Name")
+        raise ValueError(f"{name!r} is not an import path: write package.module:Name")
     module_name, _, attribute = name.partition(":")
     own = _within(module_name, home)
     if not (own or trust is None or any(_within(module_name, package) for package in trust)):

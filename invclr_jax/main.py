@@ -9,22 +9,22 @@ COMMANDS = {
     "evaluate": "measures a checkpoint by the paper's protocols",
     "audit": "measures how invariant any encoder is, and to what",
     "adapt": "makes an encoder more invariant without training it again",
-    "import": "makes a run's folder of weights that PyTorch trained",
-    "export": "writes an encoder for torch, or as a program that needs JAX alone",
+    "import": "turns weights trained with PyTorch into a run's folder",
+    "export": "writes an encoder for PyTorch, or as a program that needs JAX alone",
     "extract": "writes the features of your images",
     "plan": "tells what a run needs on a TPU slice or GPUs, without them",
     "data": "shows what a data set holds",
     "gallery": "draws what the transformations do",
 }
 MODULES = {"data": "invclr_jax.show_data", "import": "invclr_jax.import_weights"}
-"""Of commands that have not the name of their module."""
+"""Commands whose module has another name."""
 
 
 def usage() -> str:
     """The commands, a line each."""
     lines = [f"  invclr {name:<10} {what}" for name, what in COMMANDS.items()]
     return "\n".join(
-        ["usage: invclr COMMAND [--flags]", *lines, "invclr COMMAND --help tells more"]
+        ["usage: invclr COMMAND [--flags]", *lines, "invclr COMMAND --help shows its flags"]
     )
 
 

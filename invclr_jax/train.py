@@ -19,7 +19,7 @@ _WORKDIR = flags.DEFINE_string(
     "workdir", None, "Folder for checkpoints and metrics.", required=True
 )
 _ALLOW_CHANGED = flags.DEFINE_bool(
-    "allow_changed_config", False, "Resume although the workdir holds another configuration."
+    "allow_changed_config", False, "Resume even if the workdir holds another configuration."
 )
 _JOIN_JOB = cli.define_job(__name__)
 flags.mark_flag_as_required("config")

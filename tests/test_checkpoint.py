@@ -104,7 +104,7 @@ def test_a_workdir_without_a_checkpoint_gets_a_sentence(tmp_path):
     with pytest.raises(FileNotFoundError, match="holds no checkpoint"):
         load_encoder(tmp_path)
     (tmp_path / "checkpoints").mkdir()
-    with pytest.raises(FileNotFoundError, match="holds no whole checkpoint yet"):
+    with pytest.raises(FileNotFoundError, match="holds no complete checkpoint yet"):
         load_encoder(tmp_path)
 
 

@@ -123,7 +123,7 @@ def test_a_key_set_alone_beats_fidelity():
         ("penalty.num_samples", 0, "at least 1"),
         ("batch_size", 1, "at least 2"),
         ("batch_size", None, "config.batch_size is None: its default is 512"),
-        ("eval.num_samples", 0, "config.eval.num_samples is 0: use a whole number of at least 1"),
+        ("eval.num_samples", 0, "config.eval.num_samples is 0: use an integer of at least 1"),
         ("optimizer.momentum", 1.0, "from 0 to below 1"),
         ("fidelity", "author", "use one of paper, authors"),
         ("method", "dino", "use one of simclr, moco, byol"),

@@ -55,7 +55,7 @@ def test_from_weights_to_programs(tmp_path):
     np.testing.assert_allclose(
         program.call(levels / np.float32(255)), loaded.encode(levels), atol=1e-5
     )
-    assert "end it in" in run("export", f"--workdir={workdir}", "--output=e.txt", code=1)
+    assert "ends in .safetensors" in run("export", f"--workdir={workdir}", "--output=e.txt", code=1)
 
     npz = tmp_path / "pictures.npz"
     np.savez(npz, train_images=levels)

@@ -32,7 +32,9 @@ def page() -> str:
         row = f"| `{key}` | {_default(key, value)} | {_cell(known.get(key, ''))} |"
         sections.setdefault(section, []).append(row)
     parts = [HEAD]
-    for section, rows in sections.items():
+    # The run itself first, sections of single methods last.
+    for section in sorted(sections, key=lambda name: (name in METHODS, name)):
+        rows = sections[section]
         title = f"## {section}" if section else "## The run"
         parts.append("\n".join([title, "", "| Key | Default | Meaning |", "|---|---|---|", *rows]))
     return "\n\n".join([*parts, _fidelity()]) + "\n"

@@ -16,6 +16,9 @@ from invclr_jax.files import write_atomically
 Cell = str | tuple[str, bool]
 """Text, or text and whether it is its column's best."""
 
+Better = Literal["low", "high"] | None
+"""Which extreme of a metric is better, if either."""
+
 BETTER, WORSE = "42,157,79", "209,73,91"
 
 
@@ -162,7 +165,7 @@ def number(value: float) -> str:
 
 def comparison(
     page: Page,
-    names: Mapping[str, tuple[str, Literal["low", "high"] | None]],
+    names: Mapping[str, tuple[str, Better]],
     runs: Mapping[str, Mapping[str, float]],
 ) -> None:
     """A table with a row for each metric and a column for each run; the best of a row is marked.

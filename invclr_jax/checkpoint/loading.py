@@ -65,7 +65,7 @@ def _choose_step(checkpoints: Checkpoints, workdir, step: int | None) -> int:
     steps = checkpoints.steps()
     if not steps:
         raise FileNotFoundError(
-            f"{workdir} holds no whole checkpoint yet: let the run reach its first one"
+            f"{workdir} holds no complete checkpoint yet: let the run reach its first one"
         )
     if step is not None and step not in steps:
         raise ValueError(f"{workdir} has no checkpoint of step {step}: there are {steps}")

@@ -25,7 +25,7 @@ def to_onnx(encoder: Encoder, path: str | os.PathLike[str], *, shape: tuple[int,
     except ImportError as error:
         raise ValueError(
             f"{error.name} is not installed: pip install 'invclr_jax[onnx]', then pip install "
-            "--no-deps jax2onnx, which asks for another Orbax than it needs here"
+            "--no-deps jax2onnx, whose Orbax requirement is stricter than needed here"
         ) from None
     model = jax2onnx.to_onnx(portable(encoder, shape), [("n", *shape)], model_name="encoder")
     onnx.checker.check_model(model)

@@ -39,14 +39,14 @@ def read(path: pathlib.Path) -> dict[str, np.ndarray]:
         return _read_pth(path)
     if path.suffix != ".safetensors":
         raise ValueError(
-            f"{path} is no .pth file of PyTorch 1.6 or later: it is damaged or older; save it "
+            f"{path} is not a .pth file of PyTorch 1.6 or later: it is damaged or older; save it "
             "again with torch.save or as safetensors"
         )
     try:
         return safetensors.numpy.load_file(path)
     except (safetensors.SafetensorError, ValueError, KeyError, OSError) as error:
         raise ValueError(
-            f"{path} is not a whole safetensors file ({error}): it is damaged, fetch it again"
+            f"{path} is not a complete safetensors file ({error}): it is damaged, fetch it again"
         ) from None
 
 
@@ -101,7 +101,7 @@ class _Unpickler(pickle.Unpickler):
             raise pickle.UnpicklingError(f"unknown reference {str(kind)[:40]!r}")
         member = self._archive.getinfo(f"{self._folder}data/{key}")
         if member.file_size != count * dtype.itemsize:
-            raise pickle.UnpicklingError(f"storage {key} has another size than it says")
+            raise pickle.UnpicklingError(f"storage {key} is not of its declared size")
         return np.frombuffer(self._archive.read(member), dtype)
 
 

@@ -78,6 +78,7 @@ def variables_from(
         branch[route[-1]] = jnp.asarray(array)
     if left:
         raise ValueError(
-            f"{where} has {next(iter(left))}, which {kind} has not: give a module of its depth"
+            f"{where} has {next(iter(left))}, which {kind} does not have: give a module of its "
+            "depth"
         )
     return variables

@@ -106,8 +106,8 @@ def _find_prefix(arrays: Mapping[str, np.ndarray], where: str) -> str:
     )
     if not found:
         raise ValueError(
-            f"{where} has no {_FIRST} under any prefix, so it is no ResNet of torchvision's names: "
-            + nearest(_FIRST, arrays)
+            f"{where} has no {_FIRST} under any prefix, so it is not a ResNet with torchvision's "
+            "names: " + nearest(_FIRST, arrays)
         )
     if len(found) > 1:
         listed = ", ".join(repr(prefix) for prefix in found)

@@ -50,14 +50,14 @@ _CHOICES_OR_PATHS: dict[str, Sequence[str]] = {
 
 # Comparisons are written so that NaN fails them.
 _LIMITS = {
-    "a whole number of at least 0": (
+    "an integer of at least 0": (
         lambda v: 0 <= v < 2**31,
         (
             *("seed", "data.seed", "eval.every_steps"),
             *("data.stream.workers", "data.stream.statistics"),
         ),
     ),
-    "a whole number of at least 1": (
+    "an integer of at least 1": (
         lambda v: 1 <= v < 2**31,
         (
             *("num_epochs", "num_steps", "chunks", "model.width", "model.projection_dim"),
@@ -66,7 +66,7 @@ _LIMITS = {
             *("data.num_train", "data.num_test", "transform.channels"),
         ),
     ),
-    "a whole number of at least 2": (
+    "an integer of at least 2": (
         lambda v: 2 <= v < 2**31,
         (
             *("batch_size", "transform.size", "eval.limit", "views.number", "views.size"),
@@ -106,7 +106,7 @@ def check_choice(key: str, value: Any, allowed: Sequence[str]) -> None:
 
 
 def check(config: ml_collections.ConfigDict, defaults: Mapping[str, Any]) -> None:
-    """Refuses nonsense with a sentence: the key, its value, what is allowed.
+    """Refuses nonsense: the error has the key, its value and what is allowed.
 
     Args:
       config: what to check.

@@ -158,7 +158,7 @@ def default_config() -> ml_collections.ConfigDict:
 
 
 def _unlock_options(config: ml_collections.ConfigDict) -> None:
-    """Options of one's own classes take any key."""
+    """Options of your own classes take any key."""
     for key, value in config.items():
         if isinstance(value, ml_collections.ConfigDict):
             if key.endswith("options"):

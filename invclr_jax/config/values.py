@@ -29,7 +29,7 @@ MATTERS_IF = {
 
 
 def flatten(config: Any, prefix: str = "") -> dict[str, Any]:
-    """`{"model.width": 64, ...}`; `options` of one's own classes stay dictionaries."""
+    """`{"model.width": 64, ...}`; `options` of your own classes stay dictionaries."""
     flat: dict[str, Any] = {}
     for key, value in config.items():
         if not isinstance(value, Mapping | ml_collections.ConfigDict):

@@ -27,7 +27,7 @@ def load_corrupted(path: str | os.PathLike[str], name: str, severity: int) -> Sp
       8-bit images `[10000, 32, 32, 3]` and classes; only this part of the file is read.
     """
     if severity not in range(1, SEVERITIES + 1):
-        raise ValueError(f"severity is {severity!r}: use a whole number from 1 to {SEVERITIES}")
+        raise ValueError(f"severity is {severity!r}: use an integer from 1 to {SEVERITIES}")
     images, labels = _read(path, name), _read(path, LABELS)
     if images.ndim != 4 or images.dtype != np.uint8 or len(images) % SEVERITIES:
         raise ValueError(

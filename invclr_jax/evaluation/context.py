@@ -243,7 +243,7 @@ class Context:
 
 
 def labels_of(split: Split) -> np.ndarray:
-    """The labels, or a sentence if there are none."""
+    """The labels; raises a ValueError if there are none."""
     if split.labels is None:
         raise ValueError(
             "this protocol needs labels and the data set has none: add train_labels and "

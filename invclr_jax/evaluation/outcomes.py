@@ -18,7 +18,7 @@ class Outcome:
     Attributes:
       status: `measured` now, or taken `from the file`; `not applicable` to this data; `failed`.
       metrics: the numbers, none unless there are any.
-      reason: a sentence, where there are none.
+      reason: why there are none.
       error: what was raised, where it failed.
     """
 

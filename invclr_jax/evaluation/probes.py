@@ -174,7 +174,7 @@ def fit_regressor(
 def regression_data(
     features: Float[Values, "n f"], targets: Float[Values, "n t"]
 ) -> tuple[Float[Array, "n f"], Float[Array, "n t"]]:
-    """Both as arrays of one precision, or a sentence about what is wrong with them."""
+    """Both as arrays of one precision; raises a ValueError that says what is wrong with them."""
     features = jnp.asarray(checks.finite_rows(features, "features"))
     targets = checks.finite_rows(targets, "targets", rows=len(features))
     return features, jnp.asarray(targets, features.dtype)

@@ -61,7 +61,7 @@ class Results:
             _check_protocols(record["protocols"])
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(
-                f"{self._path} is not a result file ({error}): move it away to start anew"
+                f"{self._path} is not a result file ({error}): move it elsewhere to start afresh"
             ) from None
         return record
 
@@ -99,4 +99,4 @@ def _check_protocols(protocols: Any) -> None:
     for name, known in dict.items(protocols):
         values = dict.values(known["metrics"])
         if not isinstance(known["options"], dict) or not all(type(v) is float for v in values):
-            raise TypeError(f"{name} is without options or metrics")
+            raise TypeError(f"{name} has no options or metrics")

@@ -1,4 +1,4 @@
-"""Self-supervised methods, one file each. A method of one's own needs no line here: name it by its
+"""Self-supervised methods, one file each. Your own method needs no line here: name it by its
 import path, `config.method = "my_lab.method:Mine"`."""
 
 from invclr_jax import importing
@@ -29,7 +29,7 @@ def find_method(name: str) -> type[Method]:
     if importing.is_path(name):
         found = importing.find(name, home=__name__)
         if not (isinstance(found, type) and issubclass(found, Method)):
-            raise ValueError(f"{name} is no subclass of invclr_jax.methods.base.Method")
+            raise ValueError(f"{name} is not a subclass of invclr_jax.methods.base.Method")
         return found
     if name not in METHODS:
         raise ValueError(

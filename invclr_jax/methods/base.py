@@ -54,7 +54,7 @@ class Method:
       penalty: the invariance penalty; None for plain learning.
       axis: mapped device axis, None for one device without `pmap`.
       chunks: parts of a device's batch whose activations are alive one at a time.
-      total_steps: of the whole run, for schedules; None if nobody knows.
+      total_steps: of the whole run, for schedules; None if unknown.
     """
 
     encoder: nn.Module
@@ -105,7 +105,7 @@ class Method:
 
     @classmethod
     def check(cls, config: importing.Options) -> None:
-        """Refuses nonsense in a config with a sentence."""
+        """Refuses nonsense in a config with a ValueError."""
 
     @classmethod
     def default_head(cls, encoder: nn.Module, output_dim: int) -> nn.Module:

@@ -59,7 +59,7 @@ def _product(left: Array, right: Array) -> Array:
 
 
 def warning(metrics: Mapping[str, float]) -> str | None:
-    """A sentence if the projections have collapsed, None if they have not or nobody measured."""
+    """A warning if the projections have collapsed; None if they have not, or were not measured."""
     std, rank = metrics.get("projection_std"), metrics.get("effective_rank")
     if std is None or rank is None or (std >= SMALLEST_STD and rank >= SMALLEST_RANK):
         return None

@@ -62,9 +62,7 @@ class MoCo(Method):
         if not 0 <= momentum <= 1:
             raise ValueError(f"config.moco.momentum is {momentum!r}: use a number from 0 to 1")
         if not 1 <= queue < 2**31:
-            raise ValueError(
-                f"config.moco.queue_size is {queue!r}: use a whole number of at least 1"
-            )
+            raise ValueError(f"config.moco.queue_size is {queue!r}: use an integer of at least 1")
         if queue % size:
             fitting = [n for n in range(1, queue + 1) if queue % n == 0]
             nearest = sorted(sorted(fitting, key=lambda n: abs(n - size))[:2], reverse=True)

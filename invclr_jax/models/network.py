@@ -82,7 +82,7 @@ def output_dim(module: nn.Module, inputs: Shaped) -> int:
 def spread(module: nn.Module, **fields: Any) -> nn.Module:
     """The module with those of the fields that it has, such as `axis` and `groups`.
 
-    A module of one's own normalises over devices as it is: give `flax.linen.BatchNorm` the
+    Your own module normalises over devices as it is: give `flax.linen.BatchNorm` the
     `axis_name` `parallel.AXIS` for statistics of all of them.
     """
     known = {field.name for field in dataclasses.fields(module)}
@@ -107,7 +107,7 @@ def _as(leaf: Array, dtype: Any) -> Array:
 
 
 def _mode(module: nn.Module, *, train: bool) -> dict[str, Any]:
-    """How the module is told whether it trains."""
+    """The argument that says whether the module trains."""
     known = inspect.signature(type(module).__call__).parameters
     if "train" in known:
         return {"train": train}

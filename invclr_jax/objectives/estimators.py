@@ -34,7 +34,7 @@ PAIRS = ("alpha", "views")
 
 @runtime_checkable
 class Estimator(Protocol):
-    """One way to estimate the penalty; an object of one's own with these attributes works too."""
+    """One way to estimate the penalty; any object with these attributes works."""
 
     @property
     def features(self) -> tuple[str, ...]:

@@ -136,7 +136,7 @@ class Progress:
         )
 
     def say(self, sentence: str) -> None:
-        """Shows a sentence without breaking the progress bar."""
+        """Shows a message without breaking the progress bar."""
         self._bar.write(sentence)
 
     def close(self) -> None:
@@ -209,7 +209,7 @@ class Writers:
                     writer.close()
 
     def say(self, sentence: str) -> None:
-        """Shows a sentence where one of the writers can show it."""
+        """Shows a message through any writer that can."""
         for writer in self._writers:
             if isinstance(writer, Progress):
                 writer.say(sentence)

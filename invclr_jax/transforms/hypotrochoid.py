@@ -28,7 +28,7 @@ def draw(
 
     Args:
       params: columns (m, b, h, sigma, f_r, f_g, f_b, b_r, b_g, b_b), `[n, 10]`.
-      size: pixels a side.
+      size: side in pixels.
       normalise: `image` or `row`: what shares a maximum.
       num_points: on the curve.
 

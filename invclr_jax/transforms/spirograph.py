@@ -51,7 +51,7 @@ def render(
     Args:
       params: columns (m, b, h, sigma, f_r, f_g, f_b, b_r, b_g, b_b), b and sigma positive,
         `[n, 10]`. float64 stays float64; half precision is drawn in float32.
-      size: pixels a side, at least 2; their centres are spread evenly over [-6, 6].
+      size: side in pixels, at least 2; their centres are spread evenly over [-6, 6].
       normalise: the maximum is that of the `image` (the paper's text) or of each `row`, axis 1 of
         the result (the authors' code).
       num_points: points on the curve, the first at t = 0 and the last at t = 2π.
@@ -72,7 +72,7 @@ class SpirographTransform:
     Attributes:
       interest: names of x's columns. With `nuisance` it names each of `FACTORS` once.
       nuisance: names of alpha's columns.
-      size: pixels a side.
+      size: side in pixels.
       normalise: of the intensity, `image` or `row`, see `render`.
       num_points: on the curve.
       ranges: (low, high) of factors that are not to have the paper's distribution; once

@@ -37,7 +37,7 @@ class SpirographConfig(tfds.core.BuilderConfig):
       seed: of the factors, as in `data.load("spirograph", seed=...)`, and of the nuisances.
       num_train: training pictures.
       num_test: test pictures.
-      size: pixels a side.
+      size: side in pixels.
       normalise: of the intensity, `image` (the paper's) or `row` (the authors' code).
     """
 

@@ -126,9 +126,9 @@ def no_tensors(path):
     ("write", "sentence"),
     [
         (hostile, "it asks for (__builtin__|builtins).print"),
-        (other_storage, "another size than it says"),
-        (plain_pickle, "no .pth file"),
-        (truncated, "no .pth file"),
+        (other_storage, "not of its declared size"),
+        (plain_pickle, "not a .pth file"),
+        (truncated, "not a .pth file"),
         (no_tensors, "no tensors by name"),
     ],
 )
@@ -143,7 +143,7 @@ def test_a_truncated_safetensors_file_is_refused(network, tmp_path):
     path = tmp_path / "weights.safetensors"
     safetensors_torch.save_file(network.state_dict(), path)
     path.write_bytes(path.read_bytes()[:1000])
-    with pytest.raises(ValueError, match="not a whole safetensors file"):
+    with pytest.raises(ValueError, match="not a complete safetensors file"):
         ic.load_torch(path, small())
     with pytest.raises(FileNotFoundError, match="does not exist"):
         ic.load_torch(tmp_path / "nothing.pth", small())

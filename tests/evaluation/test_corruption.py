@@ -137,7 +137,7 @@ def test_published_files_are_read_by_severity(folder, context):
 
 def test_broken_files_are_named(folder):
     path, pictures = folder
-    with pytest.raises(ValueError, match="severity is 6: use a whole number from 1 to 5"):
+    with pytest.raises(ValueError, match="severity is 6: use an integer from 1 to 5"):
         load_corrupted(path, "fog", 6)
     with pytest.raises(FileNotFoundError, match=r"rain.npy does not exist \(there are brightness"):
         load_corrupted(path, "rain", 1)

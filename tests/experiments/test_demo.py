@@ -27,7 +27,7 @@ def found(tmp_path):
 
 def test_titles_are_conclusions(found):
     folder, metrics = found
-    assert demo.learning_curves(folder).axes[0].get_title() == (
+    assert demo.learning_curves(folder)[0].axes[0].get_title() == (
         "Contrastive loss: “no penalty” ends lowest, 3.00"
     )
     assert demo.averaging_curve(metrics).axes[0].get_title() == (

@@ -81,7 +81,7 @@ def test_a_preset_is_a_transform_by_name():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"views.number": 1}, r"config.views.number is 1: use a whole number of at least 2"),
+        ({"views.number": 1}, r"config.views.number is 1: use an integer of at least 2"),
         ({"method": "moco", "views.number": 3}, "views.number is 3: moco uses 2 views"),
     ],
 )

@@ -304,7 +304,7 @@ def test_smoothing_is_scipys(x64, deviation):
             lambda: corrupt(X, "rain", 1, KEY),
             "no corruption 'rain': use one of gaussian_noise, shot",
         ),
-        (lambda: corrupt(X, "fog", 6, KEY), "severity is 6: use a whole number from 1 to 5"),
+        (lambda: corrupt(X, "fog", 6, KEY), "severity is 6: use an integer from 1 to 5"),
         (lambda: corrupt(X, "fog", 0, KEY), "severity is 0"),
         (lambda: corrupt(X[..., :1], "fog", 1, KEY), "colour operations need three"),
         (lambda: corrupt(X.astype(int), "fog", 1, KEY), "divide 8-bit images by 255"),

@@ -136,4 +136,4 @@ def _check(name: str, severity: int) -> None:
     if name not in _CORRUPTIONS:
         raise ValueError(f"no corruption {name!r}: use one of {', '.join(NAMES)}")
     if severity not in SEVERITIES:
-        raise ValueError(f"severity is {severity!r}: use a whole number from 1 to 5")
+        raise ValueError(f"severity is {severity!r}: use an integer from 1 to 5")
