@@ -9,7 +9,7 @@ import inspect
 import io
 import re
 import tokenize
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from invclr_jax.config import FIDELITY, default_config, flatten, keys
@@ -71,10 +71,16 @@ def _commented(source: str) -> dict[str, str]:
             continue
         name = node.targets[0].attr
         found[name] = comment(node)
-        if isinstance(node.value, ast.Call):
-            for keyword in node.value.keywords:
-                found[f"{name}.{keyword.arg}"] = comment(keyword)
+        found |= {f"{name}.{key}": comment(keyword) for key, keyword in _keywords(node.value)}
     return found
+
+
+def _keywords(value: ast.expr) -> Iterator[tuple[str, ast.keyword]]:
+    """The keywords of `dict(...)`, and of those within it, by their dotted names."""
+    for keyword in value.keywords if isinstance(value, ast.Call) else ():
+        yield str(keyword.arg), keyword
+        for key, inner in _keywords(keyword.value):
+            yield f"{keyword.arg}.{key}", inner
 
 
 def _attribute(method: type, name: str) -> str:

@@ -92,14 +92,14 @@ def default_config() -> ml_collections.ConfigDict:
         num_test=20_000,  # Spirograph only
         stream=dict(  # of the name "stream": pictures that are read while training
             format=later(str),  # "folder", "parquet" or "tfds"; None: what lies at the path
-            train="train",
+            train="train",  # folder or split of the training pictures
             test=later(str),  # None: test, validation, val or valid, if there is one
             size=later(int),  # side of the squares that are sent to the devices; None: transform's
             workers=later(int),  # processes that read; None: one a core; 0: threads
             on_error="refuse",  # or "skip": another picture of the class is read in its place
-            labels=True,
-            image_column="image",
-            label_column="label",
+            labels=True,  # whether to read labels
+            image_column="image",  # of parquet files
+            label_column="label",  # of parquet files
             statistics=1000,  # pictures that channel statistics are measured from; 0: none
         ),
         options={},  # arguments of a data set of your own
