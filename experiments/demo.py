@@ -29,9 +29,6 @@ from invclr_jax.evaluation.results import Results
 from invclr_jax.evaluation.settings import Settings
 from invclr_jax.transforms.spirograph import SpirographTransform
 
-_OUT = flags.DEFINE_string("out", "demo", "Folder for the runs and report.html.")
-_STEPS = flags.DEFINE_integer("steps", 500, "Training steps of each encoder.", lower_bound=1)
-
 RUNS: dict[str, dict[str, Any]] = {
     "no penalty": {"weight": 0.0},
     "the paper's": {"weight": 0.01, "estimator": "forward", "feature": "unit"},
@@ -195,20 +192,23 @@ def report(
 
 def main() -> int:
     """Trains all, evaluates all, writes the page."""
-    out, start = pathlib.Path(_OUT.value), time.perf_counter()
+    out, start = pathlib.Path(flags.FLAGS.out), time.perf_counter()
     try:
         found = {
-            name: train_and_evaluate(out, name, penalty, _STEPS.value)
+            name: train_and_evaluate(out, name, penalty, flags.FLAGS.steps)
             for name, penalty in RUNS.items()
         }
     except Stopped as stopped:
         print(f"{stopped}: start the demo again to resume")
         return 128 + stopped.signal
     minutes = (time.perf_counter() - start) / 60
-    report(out, found, _STEPS.value, minutes).write(out / "report.html")
+    report(out, found, flags.FLAGS.steps, minutes).write(out / "report.html")
     print(f"\nopen {out / 'report.html'} in a browser; it ends with what to do next")
     return 0
 
 
 if __name__ == "__main__":
+    # Here, because other commands have flags of these names.
+    flags.DEFINE_string("out", "demo", "Folder for the runs and report.html.")
+    flags.DEFINE_integer("steps", 500, "Training steps of each encoder.", lower_bound=1)
     cli.run(main)

@@ -91,10 +91,12 @@ def spread(module: nn.Module, **fields: Any) -> nn.Module:
 
 def like(module: nn.Module, other: nn.Module) -> nn.Module:
     """The module spread over devices as another one is, and as precise unless it says how much."""
-    names = ["axis", "groups", "unbiased"]
-    if getattr(module, "precision", None) == "default":
-        names.append("precision")
-    return spread(module, **{name: getattr(other, name) for name in names if hasattr(other, name)})
+    names = ("axis", "groups", "unbiased")
+    fields = {name: getattr(other, name) for name in names if hasattr(other, name)}
+    precision = getattr(other, "precision", None)  # of your own module it may be any of JAX's
+    if isinstance(precision, str) and getattr(module, "precision", None) == "default":
+        fields["precision"] = precision
+    return spread(module, **fields)
 
 
 def on_one_device(module: nn.Module) -> nn.Module:
