@@ -43,6 +43,7 @@ def metric_names(dataset, settings, k=200):
         for m in sizes
         for score in ("accuracy", "loss")
     }
+    names |= {f"ensemble/ensembling/M={m}/fold" for m in sizes}
     largest = f"M={max(settings.num_samples)}"
     names |= {f"probe/selected/{f}/{s}" for f in (plain, largest) for s in (*scores, "l2")}
     assert "knn" in PROTOCOLS["pictures"]
