@@ -44,10 +44,13 @@ def measure_all(
         "all_rows": functools.partial(all_rows.measure, data_path=data_path),
     }
     known = json.loads(out.read_text())["runs"] if out.exists() else {}
-    for folder in sorted(root.glob("*/seed*/checkpoints")):
-        run = str(folder.parent.relative_to(root))
-        encoder = load_encoder(folder.parent)
-        if run in known or encoder.step < encoder.config.num_steps:
+    saved = (path for path in root.glob("*/seed*/checkpoints/*") if path.name.isdecimal())
+    for folder in sorted({path.parents[1] for path in saved}):
+        run = str(folder.relative_to(root))
+        if run in known:
+            continue
+        encoder = load_encoder(folder)
+        if encoder.step < encoder.config.num_steps:
             continue
         known[run] = measures[name](encoder)
         record = {"code": code_version(), "runs": known}

@@ -62,7 +62,7 @@ def _tpu(name, kind, memory, bandwidth, link, peak) -> Chip:
 CHIPS = {
     chip.name: chip
     for chip in (
-        # Links of v4: its page has 1.1 PB/s of all-reduce for 4096 chips; the rest follow suit.
+        # The link of v4 is derived: its page has 1.1 PB/s of all-reduce for 4096 chips.
         _tpu("v4", "TPU v4", 32 * GIB, 1200 * GB, 268 * GB, 275 * TERA),
         _tpu("v5e", "TPU v5 lite", 16 * GB, 819 * GB, 200 * GB, 197 * TERA),
         _tpu("v5p", "TPU v5", 95 * GB, 2765 * GB, 600 * GB, 459 * TERA),

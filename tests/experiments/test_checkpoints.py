@@ -13,12 +13,13 @@ from tests.tiny_run import make_run, tiny_config
 
 @pytest.fixture
 def root(tmp_path, monkeypatch):
-    """A finished run and one with steps to go."""
+    """A finished run, one with steps to go, and one that has saved nothing yet."""
     for name, value in (("TRAIN", 40), ("TEST", 24), ("VIEWS", 3)):
         monkeypatch.setattr(directions, name, value)
     data = load("spirograph", num_train=16, num_test=8)
     for run, steps in (("none/seed0", 4), ("none/seed1", 8)):
         make_run(tmp_path / "runs" / run, tiny_config(num_steps=steps), data)
+    (tmp_path / "runs/none/seed2/checkpoints").mkdir(parents=True)
     return tmp_path / "runs"
 
 
