@@ -9,7 +9,8 @@ DIR holds train/CLASS/*.JPEG and val/CLASS/*.JPEG, or Hugging Face's parquet fil
 Hardware: Chen et al. used 128 TPU v3 cores. Not yet run by us; `invclr plan --config=imagenet` says
 what fits where.
 Expected (linear probe): 69.3 % after 1000 epochs (Chen et al. 2020, arXiv 2002.05709); 66.6 % after
-200 at batch 8192 (as quoted in arXiv 2003.04297, table 2). The penalty is off, because its weight
+200 at batch 8192 (as quoted in arXiv 2003.04297, table 2);
+both from memory, not looked up. The penalty is off, because its weight
 for ImageNet is not known; --config.penalty.weight=0.1 turns it on.
 """
 
