@@ -122,8 +122,8 @@ def _soak(f: Mapping) -> str:
     return f"""\
 {f["minutes"]:.0f} minutes, {f["steps"]} steps, {f["checkpoints"]} checkpoints. Leaving out the
 first fifth, memory went from {memory[0]:.0f} to {memory[1]:.0f} MB (slope
-{f["memory_mb_per_hour"]:.1f} MB per hour over {f["looks"]} samples) and open files from {files[0]} to
-{files[1]} (slope {f["open_files_per_hour"]:.1f} per hour, never more than
+{f["memory_mb_per_hour"]:.1f} MB per hour over {f["looks"]} samples) and open files from {files[0]}
+to {files[1]} (slope {f["open_files_per_hour"]:.1f} per hour, never more than
 {f["open_files_largest"]}). That is {f["memory_kb_per_checkpoint"]:.0f} KB per checkpoint. A run of
 {plain["minutes"]:.0f} minutes and {plain["steps"]} steps without checkpoints had a slope of
 {plain["memory_mb_per_hour"]:.1f} MB per hour; below zero, the system reclaimed idle pages."""
