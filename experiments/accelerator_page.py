@@ -13,7 +13,7 @@ _PLACE = re.compile(r"(<!-- (plans|chips) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def fill(text: str, records: Sequence[Record], names: Sequence[str]) -> str:
-    """The page with its tables made anew.
+    """The page with its tables regenerated.
 
     Args:
       text: Markdown with the places `<!-- plans -->` and `<!-- chips -->`, each up to an `end`.
