@@ -21,7 +21,7 @@ import ml_collections
 import numpy as np
 from absl import flags
 
-from experiments import all_rows, runner
+from experiments import all_rows, jumps, runner
 from invclr_jax import cli
 from invclr_jax.checkpoint import Encoder, load_encoder
 from invclr_jax.checkpoint.loading import SHIPPED
@@ -154,6 +154,12 @@ l2 chosen on held-out rows. One seed: the binomial error is {found["error"]:.1f}
 pictures of ten classes taught it: expect little on pictures of another kind. Written by
 `experiments.ship` from its record, which has the whole configuration and the curve.
 """
+
+
+def table(folder: pathlib.Path) -> str:
+    """The scores of all records in a folder, Markdown."""
+    kept = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
+    return jumps.table({f"{one['name']}/seed": one["scores"] for one in kept}, COLUMNS)
 
 
 def main() -> int:
