@@ -3,6 +3,8 @@
     invclr train --config=cifar10_patches --config.data.path=DIR --workdir=runs/patches
     invclr evaluate --workdir=runs/patches --protocol=untransformed,average,knn
 
+`--config=cifar10_patches:short` is a seventh of the steps with two thirds of the width: for
+comparisons of penalties.
 Ten views of each picture: two crops of 24×24 and eight patches of 16×16 at the scale of the
 picture. A patch costs a quarter of a whole picture, and many views teach more than many pictures:
 docs/cifar.md has the screening. The encoder averages over pixels, so it sees whole pictures of
@@ -13,7 +15,9 @@ Hardware: two CPU cores with AVX-512 and bfloat16. Expected score: docs/cifar.md
 from invclr_jax.config import default_config
 
 
-def get_config():
+def get_config(size="whole"):
+    if size not in ("whole", "short"):
+        raise ValueError(f"no size {size!r}: use whole or short")
     config = default_config()
     config.method = "emp"
     config.batch_size, config.num_steps = 100, 4200
@@ -33,4 +37,6 @@ def get_config():
         "options": {"crop_scale": (0.25, 0.25), "crop_ratio": (1.0, 1.0), "whole_size": 32}
     }
     config.checkpoint.every_steps = 250
+    if size == "short":
+        config.num_steps, config.model.width = 600, 32
     return config
