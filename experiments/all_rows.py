@@ -8,7 +8,7 @@ was trained with. `experiments.checkpoints` measures it.
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -156,8 +156,8 @@ def alpha_explained(encoder: Encoder, train: np.ndarray, test: np.ndarray, key) 
       test: pictures to test on.
       key: of the colours.
     """
-    size, mean, std = (getattr(encoder.transform, name) for name in ("size", "mean", "std"))
-    transform = ImageTransform(size, mean, std, **STILL)
+    like = cast(ImageTransform, encoder.transform)
+    transform = ImageTransform(like.whole_shape, like.mean, like.std, **STILL)
     pairs = [
         transformed_features(encoder.encode_inputs, transform, x, k, 1)
         for x, k in zip((train, test), jax.random.split(key), strict=True)

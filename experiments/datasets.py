@@ -36,6 +36,7 @@ class DataSet:
 DATASETS: dict[str, DataSet] = {
     "spirograph": DataSet("Spirograph", "factors", None, 20_000, has_beta=False, swept=True),
     "cifar10": DataSet("CIFAR-10"),
+    "cifar10_patches": DataSet("CIFAR-10, patches"),
     "cifar100": DataSet("CIFAR-100"),
     "moco_cifar100": DataSet("MoCo v2, CIFAR-100"),
     "moco_cifar100_resnet50": DataSet("MoCo v2, CIFAR-100, ResNet50"),

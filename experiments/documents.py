@@ -5,7 +5,8 @@
 Whatever is between `<!-- table: overview -->` and `<!-- end -->` is replaced by the tables of that
 experiment at cpu scale; `<!-- table: overview 0 -->` gives only the first of them, counted from 0,
 and `<!-- table: overview 0 columns 0 2 -->` some of its columns. `<!-- table: mechanism -->` and
-the like (`MEASURED`) give what those modules measured on checkpoints.
+the like (`MEASURED`) give what those modules measured on checkpoints,
+`<!-- table: encoders -->` the scores of encoders that come with the package.
 """
 
 import functools
@@ -16,7 +17,7 @@ from collections.abc import Callable, Mapping
 
 from absl import flags
 
-from experiments import directions, fair_tables, jumps, records
+from experiments import directions, fair_tables, jumps, records, ship
 from experiments.figures import EXPERIMENTS
 from experiments.records import Records
 from experiments.tables import Table
@@ -25,10 +26,17 @@ from invclr_jax.files import write_atomically
 
 _RESULTS = flags.DEFINE_string("results", "experiments/results", "Folder of the records.")
 
+SCREENED = {
+    "views": "thousand views",
+    "seconds": "seconds",
+    "knn": "kNN, plain, %",
+    "patches": "kNN, mean of 6 patches, %",
+}
 MEASURED: dict[str, Callable[..., str]] = {
     "mechanism": jumps.table,
     "directions": functools.partial(jumps.table, columns=directions.COLUMNS),
     "all_rows": fair_tables.markdown,
+    "screening": functools.partial(jumps.table, columns=SCREENED),
 }
 """Files of measurements on checkpoints, and how they become tables."""
 
@@ -76,6 +84,7 @@ def main(*paths: str) -> None:
         for name, tabulate in MEASURED.items()
         if (path := results / "cpu" / f"{name}.json").exists()
     }
+    measured["encoders"] = ship.table(results / "encoders")
     for path in map(pathlib.Path, paths):
         write_atomically(path, fill(path.read_text(), stored, measured))
         print(f"{path}: {len(_PLACE.findall(path.read_text()))} places filled")

@@ -102,7 +102,7 @@ def _train(run: Run, config, workdir: pathlib.Path) -> tuple[pathlib.Path, Datas
     """Trains what is missing of a run; returns its folder and its data."""
     folder = workdir / run.scale / run.dataset / run.name / f"seed{config.seed}"
     dataset = _dataset(json.dumps(config.data.to_dict()), config.transform.size)
-    _note_version(folder)
+    note_version(folder)
     result = train(config, folder, dataset=dataset)
     if result.signal is not None:
         raise Stopped(result.signal)
@@ -123,12 +123,12 @@ def _record(run: Run, seed: int, config, folder: pathlib.Path, dataset: Dataset)
         "seed": seed,
         "config": config.to_dict(),
         "evaluation": evaluation_options(run, seed),
-        "code": {"trained": _note_version(folder), "evaluated": code_version()},
+        "code": {"trained": note_version(folder), "evaluated": code_version()},
         "jax_version": jax.__version__,
         "hardware": f"{jax.device_count()} {jax.default_backend()}, {os.cpu_count()} cores",
-        "seconds": _training_seconds(folder, config.batch_size) | evaluation,
+        "seconds": training_seconds(folder, config.batch_size) | evaluation,
         "metrics": metrics,
-        **_curves(folder),
+        **curves(folder),
     }
 
 
@@ -171,7 +171,7 @@ def _dataset(options: str, size: int | None) -> Dataset:
     )
 
 
-def _note_version(folder: pathlib.Path) -> str:
+def note_version(folder: pathlib.Path) -> str:
     """The code that started the run, even if newer code resumed it."""
     path = folder / "code_version.txt"
     if not path.exists():
@@ -212,7 +212,7 @@ def _lines(folder: pathlib.Path) -> list[dict[str, float]]:
     return [json.loads(line) for line in (folder / METRICS).read_text().splitlines()]
 
 
-def _training_seconds(folder: pathlib.Path, batch_size: int) -> dict[str, float]:
+def training_seconds(folder: pathlib.Path, batch_size: int) -> dict[str, float]:
     """Time of the steps according to the log: the total, and the median of one.
 
     The total includes compilation and whatever else the machine did; the median does not.

@@ -29,6 +29,7 @@ BASES: dict[str, dict[str, str]] = {
     "cpu": {
         "spirograph": "spirograph_cpu",
         "cifar10": "cifar10_cpu",
+        "cifar10_patches": "cifar10_patches:short",
         "cifar100": "cifar100_cpu",
         "moco_cifar100": "moco_cifar100_cpu",
     },

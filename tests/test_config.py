@@ -51,6 +51,7 @@ METHOD_CONFIGS = [
     for method in METHODS
     if method != "moco"
 ]
+METHOD_CONFIGS += ["cifar10_patches", "cifar10_patches:short"]
 
 
 @pytest.mark.parametrize("name", METHOD_CONFIGS)

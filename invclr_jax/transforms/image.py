@@ -74,6 +74,9 @@ class ImageTransform:
       affine: distribution of an affine map after the crop, see `geometry.affine`, or half the
         widths of a box around 0; None for none, or for rotations by up to 30 degrees if penalised.
       penalised: those of colour, crop and affine that alpha is made of, in this order.
+      whole_size: side of pictures that are not cropped, the plain ones among them, or their
+        (height, width); None for `size`. An encoder that averages over pixels can learn from small
+        crops at the scale of the pictures and then see whole ones.
     """
 
     size: int | tuple[int, int]
@@ -90,6 +93,7 @@ class ImageTransform:
     jitter_widths: Sequence[float] = (0.8, 0.8, 0.8, 0.2)
     affine: Distribution | Sequence[float] | None = None
     penalised: Sequence[str] = ("colour",)
+    whole_size: int | tuple[int, int] | None = None
 
     def __post_init__(self):
         for name in ("mean", "std", "crop_scale", "crop_ratio", "jitter_widths"):
@@ -102,7 +106,12 @@ class ImageTransform:
     @property
     def shape(self) -> tuple[int, int]:
         """Height and width of the result."""
-        return (self.size, self.size) if isinstance(self.size, int) else self.size
+        return _shape(self.size)
+
+    @property
+    def whole_shape(self) -> tuple[int, int]:
+        """Height and width of pictures that are not cropped."""
+        return self.shape if self.whole_size is None else _shape(self.whole_size)
 
     @property
     def distributions(self) -> dict[str, Distribution]:
@@ -163,9 +172,9 @@ class ImageTransform:
         return self._normalise.apply(self._recolour(images, factors, beta))
 
     def untransformed(self, x: Images) -> Float[Array, "n height width c"]:
-        """The plain images, resized if need be and normalised, `[n, height, width, c]`."""
+        """The plain images, resized to `whole_size` if need be and normalised, `[n, h, w, c]`."""
         images = self._normalise.check(as_floats(x))
-        return self._normalise.apply(geometry.resize(images, self.shape))
+        return self._normalise.apply(geometry.resize(images, self.whole_shape))
 
     def shifts(self) -> tuple["ImageTransform", dict[str, Transform]]:
         """Colour alone, always, without crop, flip and grey, at each of the paper's strengths.
@@ -204,9 +213,10 @@ class ImageTransform:
 
     def _place(self, images: Array, crop: Array | None, beta: ImageBeta) -> Array:
         if crop is not None:
-            return geometry.horizontal_flip(geometry.crop(images, crop, self.shape), beta.flip)
+            shape = self.shape if self.crop else self.whole_shape
+            return geometry.horizontal_flip(geometry.crop(images, crop, shape), beta.flip)
         if beta.crops is None:
-            return geometry.horizontal_flip(geometry.resize(images, self.shape), beta.flip)
+            return geometry.horizontal_flip(geometry.resize(images, self.whole_shape), beta.flip)
         boxes = geometry.crop_boxes(beta.crops, *images.shape[1:3])
         return geometry.crop_and_resize(images, boxes, beta.flip, self.shape)
 
@@ -220,6 +230,10 @@ class ImageTransform:
     @property
     def _normalise(self) -> Normalise:
         return Normalise(self.mean, self.std)
+
+
+def _shape(size: int | tuple[int, int]) -> tuple[int, int]:
+    return (size, size) if isinstance(size, int) else size
 
 
 def _distribution(

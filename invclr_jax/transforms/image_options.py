@@ -14,8 +14,11 @@ GROUPS = {"colour": colour.NAMES, "crop": geometry.NAMES, "affine": warping.NAME
 def check_options(options: Any) -> None:
     """Raises ValueError unless the attributes of an `ImageTransform` make sense."""
     colour.check_variant(options.variant)
-    if len(options.shape) != 2 or min(options.shape) < 1:
-        raise ValueError(f"size is {options.size}: give a positive number of pixels, or two")
+    for name, shape in (("size", options.shape), ("whole_size", options.whole_shape)):
+        if len(shape) != 2 or min(shape) < 1:
+            raise ValueError(
+                f"{name} is {getattr(options, name)}: give a positive number of pixels, or two"
+            )
     check_statistics(options.mean, options.std)
     if options.strength < 0:
         raise ValueError(

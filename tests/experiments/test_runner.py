@@ -159,12 +159,12 @@ def test_time_of_the_steps_is_read_from_the_log(tmp_path):
         {"step": 30, "images_per_second": 1.6},  # 10 steps of 10 s: the machine was busy
     ]
     _write_log(tmp_path, lines)
-    assert runner._training_seconds(tmp_path, batch_size=16) == {"train": 130.0, "step": 2.0}
+    assert runner.training_seconds(tmp_path, batch_size=16) == {"train": 130.0, "step": 2.0}
 
 
 def test_curves_are_thinned_and_keep_the_last_step(tmp_path):
     _write_log(tmp_path, [{"step": step, "loss": 1 / step} for step in range(1, 1001)])
-    training = runner._curves(tmp_path)["training"]
+    training = runner.curves(tmp_path)["training"]
     assert training["step"][-1] == 1000
     assert len(training["step"]) <= 2 * runner.LOG_POINTS
     np.testing.assert_allclose(training["loss"], 1 / np.array(training["step"]), rtol=1e-5)

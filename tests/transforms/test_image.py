@@ -133,6 +133,20 @@ def test_untransformed_images_are_only_normalised():
     np.testing.assert_allclose(TRANSFORM.untransformed(x), resized, atol=1e-5)
 
 
+@pytest.mark.parametrize("penalised", [("colour",), ("colour", "crop")])
+def test_pictures_that_are_not_cropped_have_the_whole_size(penalised):
+    options = {"penalised": penalised, "whole_size": (HEIGHT, WIDTH)}
+    transform, x = ImageTransform(SIZE, MEAN, STD, **options), pictures(3)
+    np.testing.assert_allclose(transform.untransformed(x), normalised(x / 255), rtol=0, atol=1e-5)
+    assert transform.apply(x, *transform.sample(jax.random.key(0), 3)).shape[1:3] == SIZE
+    still, shifted = transform.shifts()
+    for whole in (still, *shifted.values()):
+        assert whole.apply(x, *whole.sample(jax.random.key(0), 3)).shape == x.shape
+    plain = dataclasses.replace(still, jitter_probability=0.0)
+    apart = plain.apply(x, *plain.sample(jax.random.key(1), 3)) - normalised(x / 255)
+    assert np.abs(apart).max() < 1e-5
+
+
 def test_colour_alone():
     """The robustness experiments' transform: jitter always, no crop, flip or grey."""
     transform = dataclasses.replace(
@@ -203,6 +217,7 @@ BETA = ImageBeta(None, *[coins(2, True)] * 3)
         (lambda: TRANSFORM.untransformed(X[0]), r"shape \(10, 12, 3\)"),
         (lambda: dataclasses.replace(TRANSFORM, variant="x"), "'x': use 'paper' or 'authors'"),
         (lambda: dataclasses.replace(TRANSFORM, size=0), "size is 0: give a positive"),
+        (lambda: dataclasses.replace(TRANSFORM, whole_size=-1), "whole_size is -1: give"),
         (lambda: dataclasses.replace(TRANSFORM, size=(8, 8, 3)), r"size is \(8, 8, 3\)"),
         (
             lambda: dataclasses.replace(TRANSFORM, mean=(0.5,)),

@@ -1,0 +1,189 @@
+"""Makes a run's encoder one that comes with the package, with its scores and a model card.
+
+    python -m experiments.ship --workdir=runs/patches --name=cifar10-cpu --data_path=DIR
+
+Weights are rounded to bfloat16: they take half the space, and a network that computes in bfloat16
+rounds them anyway. What is scored is the shipped encoder, on every row. Scores that a record has
+already are not measured again: remove it to start afresh.
+"""
+
+import dataclasses
+import json
+import os
+import pathlib
+import shutil
+from collections.abc import Mapping
+from typing import Any, cast
+
+import jax
+import jax.numpy as jnp
+import ml_collections
+import numpy as np
+from absl import flags
+
+from experiments import all_rows, jumps, runner
+from invclr_jax import cli
+from invclr_jax.checkpoint import Encoder, load_encoder
+from invclr_jax.checkpoint.loading import SHIPPED
+from invclr_jax.checkpoint.store import FOLDER, Checkpoints
+from invclr_jax.data import Dataset, load
+from invclr_jax.evaluation import protocols
+from invclr_jax.evaluation.context import Context
+from invclr_jax.evaluation.results import code_version
+from invclr_jax.evaluation.settings import Settings
+from invclr_jax.files import write_atomically
+from invclr_jax.transforms.image import ImageTransform
+
+SAMPLES = (1, 8, 32)
+"""The Ms of features averaged over crops."""
+CROPS: dict[str, Any] = {"jitter_probability": 0.0, "grey_probability": 0.0}
+"""Options of the run's transformation that leave colours alone: the gain of averaging is in crops
+and flips (the paper's appendix)."""
+LARGEST = max(SAMPLES)
+COLUMNS = {
+    "probe": "probe, %",
+    "knn": "kNN, %",
+    f"crops/M={LARGEST}/probe": f"probe, mean of {LARGEST} crops, %",
+    f"crops/M={LARGEST}/knn": f"kNN, mean of {LARGEST} crops, %",
+    "rotated": "rotated by 10 to 30°, %",
+    "corrupted": "corrupted, %",
+    "alpha": "alpha explained",
+}
+"""What tables show of a record's scores."""
+
+
+def rounded(array: np.ndarray) -> np.ndarray:
+    """The nearest bfloat16 numbers, in the type that they came in."""
+    return np.asarray(jnp.asarray(array).astype(jnp.bfloat16).astype(array.dtype))
+
+
+def write(encoder: Encoder, folder: pathlib.Path) -> None:
+    """Writes an encoder as a workdir with one small checkpoint.
+
+    Args:
+      encoder: of a finished run.
+      folder: the workdir; what is there is replaced.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    weights = jax.tree.map(lambda leaf: rounded(np.asarray(leaf)), encoder.variables)
+    config = ml_collections.ConfigDict(encoder.config.to_dict())
+    config.data.path = None  # says nothing on another machine
+    checkpoints = Checkpoints(folder, keep=1)
+    nothing = {"step": np.int32(encoder.step)}
+    checkpoints.save(encoder.step, weights, nothing, config.to_dict())
+    checkpoints.close()
+    shutil.rmtree(folder / FOLDER / str(encoder.step) / "training")
+
+
+def scores(encoder: Encoder, dataset: Dataset, data_path: str | None) -> dict[str, float]:
+    """Everything that a card tells: see `all_rows`, and features averaged over crops.
+
+    Args:
+      encoder: of pictures.
+      dataset: theirs.
+      data_path: where it is.
+    """
+    found = all_rows.measure(encoder, data_path)
+    transform = dataclasses.replace(cast(ImageTransform, encoder.transform), **CROPS)
+    context = Context(
+        dataclasses.replace(encoder, transform=transform),
+        dataset,
+        Settings(num_samples=SAMPLES),
+        progress=True,
+    )
+    averaged = protocols.average(context)
+    for m in SAMPLES:
+        found[f"crops/M={m}/paper"] = 100 * averaged[f"probe/lbfgs/M={m}/accuracy"]
+    found[f"crops/M={LARGEST}/probe"] = 100 * averaged[f"probe/selected/M={LARGEST}/accuracy"]
+    found[f"crops/M={LARGEST}/knn"] = 100 * averaged[f"knn/k=200/M={LARGEST}/accuracy"]
+    return found
+
+
+def record(name: str, workdir: pathlib.Path, measured: Mapping[str, float]) -> dict[str, Any]:
+    """What is kept of an encoder: scores, configuration, time, curve, code.
+
+    Args:
+      name: of the shipped encoder.
+      workdir: the run's folder.
+      measured: of `scores`.
+    """
+    encoder = load_encoder(name)
+    config = encoder.config
+    return {
+        "name": name,
+        "step": encoder.step,
+        "parameters": int(sum(np.size(leaf) for leaf in jax.tree.leaves(encoder.variables))),
+        "config": config.to_dict(),
+        "scores": dict(measured),
+        "code": {"trained": runner.note_version(workdir), "scored": code_version()},
+        "hardware": f"{os.cpu_count()} CPU cores",
+        "seconds": runner.training_seconds(workdir, config.batch_size),
+        **runner.curves(workdir),
+    }
+
+
+def card(kept: Mapping[str, Any]) -> str:
+    """The model card, Markdown."""
+    config, found = kept["config"], kept["scores"]
+    model, views = config["model"], config["views"]
+    seen = kept["step"] * config["batch_size"] * views["number"]
+    rows = "\n".join(f"| {title} | {found[key]:.4g} |" for key, title in COLUMNS.items())
+    return f"""# {kept["name"]}
+
+An encoder of {config["data"]["name"]} that comes with invclr_jax: `load_encoder("{kept["name"]}")`.
+
+| | |
+|---|---|
+| Encoder | {model["name"]}, width {model["width"]}, {kept["parameters"] / 1e6:.1f}M numbers |
+| Data | training pictures of {config["data"]["name"]}, without labels |
+| Method | {config["method"]}, {views["number"]} views a picture, penalty weight \
+{config["penalty"]["weight"]:g} |
+| Training | {kept["step"]} steps of {config["batch_size"]} pictures, {seen / 1e6:.1f}M views |
+| Time | {kept["seconds"]["train"] / 3600:.1f} hours on {kept["hardware"]}, shared with other work |
+| Weights | rounded to bfloat16 |
+| Licence | Apache-2.0, as the package |
+
+Scores on all test rows, linear probes fitted to all training rows with standardised features and an
+l2 chosen on held-out rows. One seed: the binomial error is {found["error"]:.1f} %.
+
+| | |
+|---|---|
+{rows}
+
+“alpha explained” is the share of the colours' variance that a linear model reads from z. Small
+pictures of ten classes taught it: expect little on pictures of another kind. Written by
+`experiments.ship` from its record, which has the whole configuration and the curve.
+"""
+
+
+def table(folder: pathlib.Path) -> str:
+    """The scores of all records in a folder, Markdown."""
+    kept = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
+    return jumps.table({f"{one['name']}/seed": one["scores"] for one in kept}, COLUMNS)
+
+
+def main() -> int:
+    """Ships, scores, writes the record and the card."""
+    options = flags.FLAGS
+    folder, workdir = SHIPPED / options.name, pathlib.Path(options.workdir)
+    out = pathlib.Path(options.out) / f"{options.name}.json"
+    write(load_encoder(workdir), folder)
+    shipped = load_encoder(options.name)
+    measured = json.loads(out.read_text())["scores"] if out.exists() else None
+    if measured is None:
+        dataset = load(shipped.config.data.name, path=options.data_path)
+        measured = scores(shipped, dataset, options.data_path)
+    kept = record(options.name, workdir, measured)
+    write_atomically(out, json.dumps(kept, indent=1, sort_keys=True) + "\n")
+    write_atomically(folder / "README.md", card(kept))
+    print(card(kept))
+    return 0
+
+
+if __name__ == "__main__":
+    # Here, because other commands have flags of these names.
+    flags.DEFINE_string("workdir", None, "The run's folder.", required=True)
+    flags.DEFINE_string("name", None, "Of the shipped encoder.", required=True)
+    flags.DEFINE_string("data_path", None, "Where CIFAR is, see invclr_jax.data.load.")
+    flags.DEFINE_string("out", "experiments/results/encoders", "Folder of the records.")
+    cli.run(main)
