@@ -1,7 +1,7 @@
-"""Missing canonical correlation where pairs are few: which estimate of its gradient serves best?
+"""Missing canonical correlation with few pairs: which estimate of its gradient works best?
 
-W whitens d components by 2K rows. The fewer rows, the less the batch's own T knows: with 2K ≤ d any
-rows can be whitened perfectly and W says nothing. On data of known correlations (see
+W whitens d components with 2K rows. The fewer rows, the less the batch's own T knows: with 2K ≤ d
+any rows can be whitened perfectly and W says nothing. On data of known correlations (see
 `gaussian_pairs`) each remedy is judged by what counts: the true W after training. The record
 also has the cosine of a single gradient with the true one, the cosine of the mean gradient with it
 (1 without bias; an estimate, it may exceed 1), and the noise (see `benchmarks.estimators`). Then
@@ -36,7 +36,7 @@ MB = 1e6
 
 
 def rows(repeats: int) -> list[Row]:
-    """A row for each remedy and size, then time and memory at ResNet50's."""
+    """One row per remedy and size, then time and memory at ResNet50's."""
     toy = [_toy_row(Pairs(*size), name, way) for size in SIZES for name, way in ways(*size).items()]
     return [*toy, *_cost(repeats)]
 
@@ -64,7 +64,7 @@ def _toy_row(pairs: Pairs, name: str, way: Way) -> Row:
 
 
 def trained(pairs: Pairs, way: Way) -> jax.Array:
-    """M after steps of a length that falls from `RATE`·|M| by a cosine, whatever the gradient's."""
+    """M after steps whose length falls from `RATE`·|M| as a cosine, whatever the gradient's."""
     gradient = estimate(pairs, way)
 
     def step(carry, i):
@@ -96,7 +96,7 @@ def quality(pairs: Pairs, way: Way) -> dict[str, float]:
 
 
 def _cost(repeats: int) -> list[Row]:
-    """The term and its gradient in z, by the Gram matrix as we do it and by the covariance."""
+    """The term and its gradient in z, with the Gram matrix, as in our code, and the covariance."""
     keys = jax.random.split(jax.random.key(0))
     z, z_prime = (jax.random.normal(key, LARGE) for key in keys)
     programs = {
@@ -117,7 +117,7 @@ def _cost(repeats: int) -> list[Row]:
 
 
 def _temporary(program: jax.stages.Compiled) -> float:
-    """What a compiled program needs beside its arguments and results, in MB."""
+    """What a compiled program needs besides its arguments and results, in MB."""
     analysis = program.memory_analysis()
     assert analysis is not None  # CPUs, GPUs and TPUs all have it
     return analysis.temp_size_in_bytes / MB

@@ -1,4 +1,4 @@
-"""The 3×3 convolutions of a ResNet18 and their gradients, one by one, beside PyTorch's.
+"""The 3×3 convolutions of a ResNet18 and their gradients, one by one, compared with PyTorch's.
 
 They are most of a step, so their ratio says how close to PyTorch's a plain step can come.
 """
@@ -16,7 +16,7 @@ from invclr_jax.models.conv import convolve
 
 BATCH = 64
 LAYERS = (
-    # pixels of a side, input and output channels, stride, how many a ResNet18 has
+    # pixels per side, input and output channels, stride, how many a ResNet18 has
     (32, 64, 64, 1, 4),
     (32, 64, 128, 2, 1),
     (16, 128, 128, 1, 3),
@@ -29,7 +29,7 @@ ROLES = ("forward", "gradient in the input", "gradient in the kernel")
 
 
 def rows(repeats: int) -> list[Row]:
-    """A row for each layer and role, and one for all of a ResNet18."""
+    """One row per layer and role, and one for a whole ResNet18."""
     found = []
     for size, channels, features, stride, count in LAYERS:
         for role in ROLES:

@@ -1,4 +1,4 @@
-"""Loading and feeding: seconds to memory, and batches from the host beside what a step consumes."""
+"""Loading and feeding: seconds to memory, and batches from the host and what a step consumes."""
 
 import pathlib
 import tempfile
@@ -14,7 +14,7 @@ BATCH, STEPS = 64, 50
 
 
 def rows(repeats: int) -> list[Row]:
-    """Loading times, and the host feed beside the plain training step."""
+    """Loading times, and the host feed compared with the plain training step."""
     with tempfile.TemporaryDirectory() as folder:
         _write_cifar(pathlib.Path(folder))
         dataset = data.load("cifar10", path=folder)

@@ -1,9 +1,9 @@
-"""Mean, spread and cost of the penalty's estimators, at one encoder and one batch.
+"""Mean, spread and cost of the penalty's estimators, for one encoder and one batch.
 
 The means of the first four agree up to their standard errors; `finite` measures what they
 approximate to first order. A step is a gradient of the penalty and of z, from one forward pass. The
-noise of a gradient is the root of its variance, summed over all parameters, over the norm of its
-mean: it says how much of an update is chance, which the spread of the value does not.
+noise of a gradient is the root of its variance, summed over all parameters, divided by the norm of
+its mean: it says how much of an update is chance, which the spread of the value does not.
 """
 
 import math
@@ -29,7 +29,7 @@ LAZY = 4
 
 
 def rows(repeats: int) -> list[Row]:
-    """Four rows an estimator, each beside the paper's, after the step without a penalty."""
+    """Four rows per estimator, each beside the paper's, after the step without a penalty."""
     encoder, variables, images, box, alpha = _setting()
 
     def represent(params, alpha):
@@ -96,7 +96,7 @@ def _setting():
 
 
 def lazy_noise(noise: float, every: int) -> float:
-    """The noise where one step in `every` has the gradient, that many times, and others none.
+    """The noise if one step in `every` has the gradient, times `every`, and the others none.
 
     E|kg|²/k = k(1 + noise²)|E g|², of which |E g|² is the mean's.
     """

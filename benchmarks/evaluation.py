@@ -1,8 +1,8 @@
 """Peak memory of `evaluate --protocol=all`, measured at a small scale beside a count of its arrays.
 
-The encoder is a single layer, so that features and probes are what takes memory. A process of its
-own measures its highest resident memory (VmHWM) over what it had after a first, tiny evaluation,
-in which programs were loaded.
+The encoder is a single layer, so that features and probes are what takes memory. A separate process
+measures by how much its peak resident memory (VmHWM) exceeds what it had after a first, tiny
+evaluation, in which programs were loaded.
 """
 
 import dataclasses
@@ -54,8 +54,8 @@ def counted(train: int, test: int, dim: int, classes: int, settings: Settings) -
     """Bytes of the features that are kept, and of the largest fit.
 
     Kept: untransformed, single and averaged features for each M, of training and test rows, and
-    the ensemble's copies of the training rows. The fit of these copies has them on the devices, as
-    they are and centred, with a few columns of scores.
+    the ensemble's copies of the training rows. The fit to these copies has them on the devices,
+    plain and centred, with a few columns of scores.
     """
     both, copies = (train + test) * dim, settings.ensemble_fold * train
     kept = both * (1 + len(settings.num_samples)) + copies * dim

@@ -1,4 +1,4 @@
-"""Feature extraction: a ResNet18 in eval mode beside PyTorch's, and the cost of averaging."""
+"""Feature extraction: a ResNet18 in eval mode against PyTorch's, and the cost of averaging."""
 
 import functools
 import os
@@ -68,7 +68,7 @@ def _without_gradient(torch, peer, inputs, half):
 
 
 def _averaging(repeats: int) -> Row:
-    """The time of averaging over 32 transformations beside 32 plain passes."""
+    """The time of averaging over 32 transformations compared with 32 plain passes."""
     transform = ImageTransform(32, (0.5, 0.5, 0.5), (0.2, 0.2, 0.2))
     encode = _encoder(16)
     images = np.random.default_rng(0).integers(0, 256, (BATCH, 32, 32, 3), dtype=np.uint8)

@@ -1,4 +1,4 @@
-"""Pairs of known canonical correlation, and estimators of W's gradient where a batch is small.
+"""Pairs of known canonical correlation, and estimators of W's gradient for small batches.
 
 x has 2d independent normal components; component i has variance 1/i in random order, and its
 correlation between the two views is drawn from Beta(0.7, 0.7). The encoder is z = x M with M of
@@ -51,7 +51,7 @@ class Pairs:
 
     @property
     def least(self) -> float:
-        """The smallest W (without a ridge) that any M has."""
+        """The smallest W (without a ridge) that any M can have."""
         return 1 - float(np.sort(self._truth[1])[-self.dim :].mean())
 
     def missing(self, matrix: Array, ridge: float = 0.01) -> Array:
@@ -87,7 +87,7 @@ def by_ridge(ridge: float) -> Way:
 
 
 def by_subspace(size: int) -> Way:
-    """W in a random orthonormal subspace, a new one for each step."""
+    """W in a random orthonormal subspace, a new one at each step."""
 
     def way(z, z_prime, key, state):
         basis = jnp.linalg.qr(jax.random.normal(key, (z.shape[1], size)))[0]

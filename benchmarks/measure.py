@@ -18,7 +18,7 @@ class Row:
     Attributes:
       work: what was done, with its sizes.
       ours: our median seconds (or another quantity, see `unit`).
-      theirs: the reference's median seconds, None where there is none.
+      theirs: the reference's median seconds, None if there is none.
       reference: what "theirs" is.
       target: the ratio to reach, as text ("≥ 10×"), if one was set.
       unit: unit of `ours` and `theirs`.
@@ -69,8 +69,8 @@ def medians(seconds: Mapping[str, list[float]]) -> dict[str, float]:
 
 @functools.cache
 def has_torch() -> bool:
-    """Whether the references in PyTorch can run; says so once if they cannot."""
+    """Whether the PyTorch references can run; says so once if they cannot."""
     found = importlib.util.find_spec("torch") is not None
     if not found:
-        print("no PyTorch, nothing to compare with: pip install -e '.[benchmark]'")
+        print("PyTorch is not installed for comparison: pip install -e '.[benchmark]'")
     return found

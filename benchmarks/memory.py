@@ -1,10 +1,10 @@
-"""Peak memory of the penalised step, ours beside PyTorch's, each in a process of its own.
+"""Peak memory of the penalised step, ours and PyTorch's, each in a process of its own.
 
-On CPUs: by how much the process's resident memory at its highest (VmHWM) exceeds, over two steps,
-what it was after imports, initialisation and a first step, when freed memory had been given back.
-So neither the libraries nor compilation count, nor parameters and optimiser, which are alike on
-both sides. On GPUs and TPUs: the allocator's own peak. The record also has XLA's account of the
-compiled program.
+On CPUs: by how much the process's peak resident memory (VmHWM) exceeds, over two steps, what it was
+after imports, initialisation and a first step, once freed memory had been given back. So neither
+the libraries nor compilation count, nor parameters and optimiser, which are the same on both sides.
+On GPUs and TPUs: the allocator's own peak. The record also has XLA's account of the compiled
+program.
 """
 
 import ctypes
@@ -25,14 +25,14 @@ from invclr_jax.cpu import keep_freed_memory
 WIDTH, BATCH, STEPS = 64, 64, 2
 SIDES = ("contiguous", "channels_last")
 PROCESSES = 3
-"""XLA may free a step's memory only after it has told that the step is done: one process in five
-was seen to hold that of two steps."""
+"""XLA may free a step's memory only after reporting that the step is done: one process in five was
+seen to hold that of two steps."""
 MB = 1e6
 STATUS = pathlib.Path("/proc/self/status")
 
 
 def rows(repeats: int) -> list[Row]:
-    """Ours beside PyTorch in the memory format that takes less: medians over processes."""
+    """Ours against PyTorch in the memory format that takes less: medians over processes."""
     sides = ("ours", *SIDES) if has_torch() else ("ours",)
     found = {side: [_in_process(side) for _ in range(min(repeats, PROCESSES))] for side in sides}
     peaks = {
@@ -86,7 +86,7 @@ def _xla(run: Run) -> dict[str, int]:
 
 
 def _start() -> int:
-    """Gives freed memory back and forgets the highest mark; bytes in use now."""
+    """Gives freed memory back and resets the peak; returns the bytes in use now."""
     if _on_accelerator() or not STATUS.exists():
         return 0
     gc.collect()
@@ -96,7 +96,7 @@ def _start() -> int:
 
 
 def _peak(side: str) -> int:
-    """Bytes in use at the highest since `_start`."""
+    """Peak of the bytes in use since `_start`."""
     if _on_accelerator():
         return _accelerator_peak(side)
     if not STATUS.exists():

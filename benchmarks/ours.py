@@ -16,14 +16,14 @@ EVERY = 8
 """`penalty.every` of all runs here: it gives a run both programs, with and without the penalty."""
 
 PICTURES = 5000
-"""Of the stand-in for CIFAR: noise takes as long as photographs."""
+"""Rows of the stand-in for CIFAR: noise takes as long as photographs."""
 
 
 def setting(**overrides) -> ml_collections.ConfigDict:
     """A run like the paper's on Spirograph, with the loss and optimiser of the authors' code.
 
     Args:
-      **overrides: keys of the config with `__` for the dot, `model__width=16`.
+      **overrides: keys of the config with `__` for the dot, as in `model__width=16`.
     """
     config = configuration.load("spirograph")
     config.num_epochs, config.num_steps = None, 1_000_000
@@ -57,7 +57,7 @@ class Run:
     Args:
       config: the configuration, see `setting`.
       dataset: the data; None to load what the configuration names.
-      transform: instead of the one that the configuration describes.
+      transform: used instead of the one that the configuration describes.
     """
 
     def __init__(
@@ -78,16 +78,16 @@ class Run:
         self._batches = iter(self._feed)
 
     def step(self, penalised: bool):
-        """One update by the program with or without the penalty; its metrics."""
+        """One update with the penalised or the plain program; returns its metrics."""
         _, batch = next(self._batches)
-        # The number serves only to tell which of the two programs is due.
+        # The number only decides which of the two programs runs.
         self.state, metrics = self.step_fn(0 if penalised else 1, self.state, *batch)
         if ("penalty" in metrics) != penalised:
             raise RuntimeError(f"asked for penalised={penalised}, got the other program")
         return metrics
 
     def compiled(self, penalised: bool):
-        """The program of a step, ahead of time, to ask XLA about it."""
+        """The program of a step, compiled ahead of time, to ask XLA about it."""
         _, batch = next(self._batches)
         program = pmapped_step(self.recipe, penalised)
         return program.lower(self.state, *batch, self.recipe.key).compile()

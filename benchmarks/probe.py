@@ -1,4 +1,4 @@
-"""The classifier probe beside PyTorch's L-BFGS as the authors run it, and scikit-learn's.
+"""The classifier probe compared with PyTorch's L-BFGS as the authors run it, and scikit-learn's.
 
 Features are ReLU outputs of a random network on Gaussian clusters: sparse, non-negative,
 correlated, of unequal scale. All three minimise mean cross entropy + l2·|W|² in float32; losses and
@@ -22,11 +22,11 @@ TOLERANCE = 1e-5
 EQUAL = 1e-5
 """Relative difference of losses that counts as equal."""
 SKLEARN_STEPS = 400
-"""Not enough for our loss on these features; a run to the end would take several times as long."""
+"""Not enough to reach our loss on these features; a full run would take several times as long."""
 
 
 def rows(repeats: int) -> list[Row]:
-    """Our fit to gradient norm 1e-5, then until the same loss, beside theirs."""
+    """Our fit to gradient norm 1e-5, then until the same loss, compared with theirs."""
     x, labels = _features()
     on_device = jax.block_until_ready(jax.numpy.asarray(x))
     fits: dict = {}

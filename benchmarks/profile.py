@@ -1,8 +1,8 @@
 """Where the time of one penalised step goes: by part of the network and kind of operation.
 
 Times come from JAX's profiler, what an operation is from the compiled program: XLA's names do not
-tell (a `ynn_fusion` may be a convolution, a matrix product or a sum). On CPUs the convolutions that
-are not ours are started and go on in other threads: their events are too short here.
+say (a `ynn_fusion` may be a convolution, a matrix product or a sum). On CPUs the convolutions that
+are not ours are started and continue in other threads: their events are too short here.
 """
 
 import collections
@@ -24,17 +24,17 @@ KINDS = {
     "matrix product": {"dot", "custom-call"},
     "sum over pixels or batch": {"reduce", "reduce-window"},
 }
-"""Kinds of operation by the opcodes that make them so, the dearest first."""
+"""Kinds of operation by the opcodes that define them, the most expensive first."""
 MOVES = {
     *("fusion", "parameter", "constant", "tuple", "get-tuple-element", "bitcast", "reshape"),
     *("copy", "transpose", "pad", "slice", "dynamic-slice", "dynamic-update-slice", "concatenate"),
     *("broadcast", "reverse", "gather", "scatter", "iota"),
 }
-"""An operation of these alone computes nothing."""
+"""An operation made only of these computes nothing."""
 MOVING, OTHER = "moving data", "pointwise"
 
 CONVOLUTIONS = re.compile(r'custom_call_target="[^"]*(conv|_gradient)')
-"""Calls of libraries that convolve: ours on CPUs, cuDNN on GPUs."""
+"""Calls to libraries that convolve: ours on CPUs, cuDNN on GPUs."""
 
 PARTS = {
     "stem": r"/stem_",
@@ -56,7 +56,7 @@ class Instruction(NamedTuple):
 
 
 def rows(repeats: int) -> list[Row]:
-    """Seconds a step of each kind of operation."""
+    """Seconds per step of each kind of operation."""
     del repeats
     run = Run(setting(model__width=WIDTH, batch_size=BATCH))
     program = run.compiled(penalised=True).as_text()
@@ -82,7 +82,7 @@ def _row(kind: str, spent: dict[tuple[str, str], float], wall: float) -> Row:
 
 
 def _trace(run: Run) -> tuple[dict[str, float], float]:
-    """Seconds a step of each operation, and of the whole step."""
+    """Seconds per step of each operation, and of the whole step."""
     jax.block_until_ready(run.step(penalised=True))
     with tempfile.TemporaryDirectory() as folder:
         with jax.profiler.trace(folder):

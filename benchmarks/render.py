@@ -1,7 +1,7 @@
-"""Spirograph pictures: ours beside the same formula over the full grid in PyTorch.
+"""Spirograph pictures: ours against the same formula over the full grid in PyTorch.
 
-`python -m benchmarks.run --only=render`. A quarter of the formula's exponentials underflow, on
-which PyTorch is slow, so a second reference bounds the exponents first.
+`python -m benchmarks.run --only=render`. A quarter of the formula's exponentials underflow,
+which is slow in PyTorch, so a second reference bounds the exponents first.
 """
 
 import functools
@@ -84,6 +84,6 @@ def _theirs(floor: float | None):
 
 
 def _difference(theirs, ours) -> float:
-    """Largest difference of the pictures: that both draw the same."""
+    """Largest difference between the pictures, to show that both draw the same."""
     theirs, ours = (pair[0] if isinstance(pair, tuple) else pair for pair in (theirs, ours))
     return float(np.abs(np.asarray(theirs) - np.asarray(ours)).max())

@@ -1,6 +1,6 @@
-"""Our crops beside Pillow's, which torchvision users have: how far apart, how exact, how fast.
+"""Our crops against Pillow's, which torchvision uses: how far apart, how exact, how fast.
 
-The pictures are sums of waves, so the value that a perfect resampling would give is known. All
+The pictures are sums of waves, so the value that perfect resampling would give is known. All
 differences are in levels of 255. `python -m benchmarks.run --only=resize_quality`.
 """
 
@@ -35,7 +35,7 @@ class Waves:
 
 
 def pictures_and_boxes(side: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """8-bit pictures of a side, random crops of them, and the crops' exact values."""
+    """8-bit pictures of a given side, random crops of them, and the crops' exact values."""
     waves = Waves(side)
     centres = np.tile(np.arange(side) + 0.5, (PICTURES, 1))
     pixels = np.round(255 * waves.at(centres, centres)).astype(np.uint8)

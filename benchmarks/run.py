@@ -1,6 +1,6 @@
-"""Measures ours beside the PyTorch method: `python -m benchmarks.run [--only=render,step]`.
+"""Measures our code against PyTorch: `python -m benchmarks.run [--only=render,step]`.
 
-Each benchmark is a module of this package with a function `rows(repeats) -> list[Row]` and perhaps
+Each benchmark is a module of this package with a function `rows(repeats) -> list[Row]` and possibly
 `plot(rows, path)`. Ratios come from interleaved turns of one run, so they can be compared between
 machines; seconds cannot.
 """
@@ -33,10 +33,10 @@ _OUT = flags.DEFINE_string("out", "benchmarks/results", "Folder for the NAME.jso
 
 
 def _machine() -> dict[str, str | float | None]:
-    """What the numbers depend on; says so where others are at work."""
+    """What the numbers depend on; warns if the machine is busy."""
     load = os.getloadavg()[0]
     if load > BUSY:
-        print(f"the machine is busy (load {load:.1f}): medians will not be worth much")
+        print(f"the machine is busy (load {load:.1f}): medians will not mean much")
     torch = importlib.metadata.version("torch") if has_torch() else None
     return {
         "device": jax.devices()[0].device_kind,
@@ -51,13 +51,13 @@ def _machine() -> dict[str, str | float | None]:
 
 
 def _load(name: str) -> types.ModuleType | None:
-    """The benchmark's module; None, with a word, where its reference is not installed."""
+    """The benchmark's module; None, with a message, if its reference is not installed."""
     try:
         return importlib.import_module(f"benchmarks.{name}")
     except ModuleNotFoundError as error:
         if error.name not in REFERENCES:
             raise
-        print(f"{name} is left out: it needs {error.name}, pip install -e '.[benchmark]'")
+        print(f"{name} is skipped: it needs {error.name}; pip install -e '.[benchmark]'")
         return None
 
 
@@ -67,8 +67,8 @@ def main(argv):
         raise app.UsageError(f"unexpected argument {argv[1]!r}: did you mean --only={argv[1]}?")
     unknown = set(_ONLY.value) - set(BENCHMARKS)
     if unknown:
-        raise app.UsageError(f"no benchmark {sorted(unknown)}: there are {', '.join(BENCHMARKS)}")
-    cpu.prepare()  # as our commands do; PyTorch gains from it too
+        raise app.UsageError(f"no benchmark {sorted(unknown)}: use some of {', '.join(BENCHMARKS)}")
+    cpu.prepare()  # as our commands do; PyTorch benefits too
     machine = _machine()  # before we load it ourselves
     out = pathlib.Path(_OUT.value)
     out.mkdir(parents=True, exist_ok=True)

@@ -67,7 +67,7 @@ AVERAGES = (1, 2, 4, 8, 16, 32)
 
 
 def rows(repeats: int) -> list[Row]:
-    """One row a point, after the machine's peak."""
+    """One row per point, after the machine's peak."""
     peak = matrix_product_peak(repeats)
     table = [Row("matrix-product peak, float32", peak / 1e9, unit="GFLOP/s")]
     for sweep in SWEEPS:
@@ -76,7 +76,7 @@ def rows(repeats: int) -> list[Row]:
 
 
 def matrix_product_peak(repeats: int) -> float:
-    """Most operations a second of square float32 matrix products of several sizes."""
+    """Most operations per second of square float32 matrix products of several sizes."""
     multiply = jax.jit(jnp.matmul)
     best = 0.0
     for n in PEAK_SIZES:
@@ -167,7 +167,7 @@ def _averaging(repeats: int) -> list[Row]:
 
 
 def plot(rows: list[Row], path: pathlib.Path) -> None:
-    """A panel for each sweep; dashed the time at the machine's peak."""
+    """One panel per sweep; dashed: the time at the machine's peak."""
     import matplotlib.pyplot as plt
 
     points = [row for row in rows if "sweep" in row.details]

@@ -16,11 +16,11 @@ import runpy, sys
 sys.modules["torch"] = None
 runpy.run_module("invclr_jax.train", run_name="__main__", alter_sys=True)
 """
-"""`python -m invclr_jax.train` in a default installation: tensorboardX imports PyTorch, the
-benchmarks' reference, wherever it finds it."""
+"""`python -m invclr_jax.train` as in a default installation: tensorboardX imports PyTorch, the
+benchmarks' reference, whenever it finds it."""
 
 COLD = 3
-"""At most so many cold starts: they take longest and vary least."""
+"""Limit on cold starts: they take longest and vary least."""
 
 
 def rows(repeats: int) -> list[Row]:
@@ -50,7 +50,7 @@ def _start(folder: str, cache: str) -> float:
         ]
         root = pathlib.Path(__file__).resolve().parents[1]
         start = time.perf_counter()
-        # Errors go the same way, so that the command finds no terminal and prints lines, not a bar.
+        # Errors go the same way, so that the command sees no terminal and prints lines, not a bar.
         with subprocess.Popen(
             command, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         ) as process:

@@ -1,13 +1,13 @@
-"""The whole training step beside the authors' method in PyTorch, with and without the penalty.
+"""The whole training step against the authors' method in PyTorch, with and without the penalty.
 
 Both do the same in the same precision (bfloat16 is PyTorch's autocast): rows of the data set, two
 views, ResNet, projection head, NT-Xent, penalty on z/|z| at the first view, gradient, LARS. The
 reference estimates the penalty as the paper does (one sign vector, 100 alpha', reverse mode); ours
-by the `forward` estimator, unbiased for the same quantity with a lower variance, each step and
-every fourth step with four times the weight: its gradient is even then less noisy than the paper's
-(`--only=estimators` shows both). PyTorch runs in the memory format that is faster for the work at
-hand; not compiled, since `torch.compile` has no double backward pass. Our compilation is in the
-record, not in the medians.
+uses the `forward` estimator, unbiased for the same quantity with a lower variance, at each step and
+at every fourth step with four times the weight: even then its gradient is less noisy than the
+paper's (`--only=estimators` shows both). PyTorch runs in the memory format that is faster for the
+work at hand; not compiled, since `torch.compile` has no double backward pass. Our compilation is in
+the record, not in the medians.
 """
 
 import dataclasses
@@ -26,12 +26,12 @@ from benchmarks.ours import ESTIMATOR, EVERY, Run, pictures, setting
 from invclr_jax.transforms.base import Box
 
 TURNS = 2
-"""Of eight steps each: they take longest."""
+"""Turns of eight steps each: they take longest."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Work:
-    """One encoder and batch, and what its steps are to reach.
+    """One encoder and batch, and the targets of its steps.
 
     Attributes:
       name: for the table.
@@ -72,7 +72,7 @@ WORK = (
 
 
 def rows(repeats: int) -> list[Row]:
-    """Two rows an encoder, and what the penalty costs."""
+    """Two rows per encoder, and what the penalty costs."""
     return [row for work in WORK for row in _measure(work, repeats)]
 
 
@@ -126,7 +126,7 @@ def _steps(run: Run, every: int) -> list:
 
 
 def _lazy(work: Work, seconds: list[float], penalised: Row) -> Row:
-    """The mean step with the penalty at every LAZY-th beside their penalised step."""
+    """The mean step with the penalty at every LAZY-th step against their penalised step."""
     return dataclasses.replace(
         penalised,
         work=f"penalised step, {work.name}, every={LAZY}, mean of {LAZY} steps",

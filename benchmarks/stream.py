@@ -1,4 +1,4 @@
-"""Streamed pictures: decoding beside PyTorch's DataLoader, waiting of a device, and memory.
+"""Streamed pictures: decoding against PyTorch's DataLoader, waiting of a device, and memory.
 
 Every turn starts its own reading processes and is timed from its first batch on. The memory of 20
 GB of pictures is measured in a process that may not allocate more than 2 GB.
@@ -85,7 +85,7 @@ def _photographs(folder: pathlib.Path) -> list[pathlib.Path]:
 
 
 def usual(path: str, shape: tuple[int, int, int]) -> np.ndarray:
-    """What torchvision's Resize and CenterCrop do: resize the shorter side, cut out the middle."""
+    """What torchvision's Resize and CenterCrop do: resize the shorter side, crop the centre."""
     with Image.open(path) as image:
         whole = image.convert("RGB")
     scale = shape[0] / min(whole.size)
@@ -163,7 +163,7 @@ def _waits(files: list[pathlib.Path]) -> list[float]:
 
 
 class Virtual:
-    """20 GB of decoded pictures, of which there are 16 in truth."""
+    """20 GB of decoded pictures, of which only 16 are distinct."""
 
     def __init__(self):
         image = np.random.default_rng(0).integers(0, 256, (16, SIZE, SIZE, 3), dtype=np.uint8)

@@ -39,7 +39,7 @@ def table(rows: list[Row]) -> str:
 
 
 def summary(out: pathlib.Path) -> str:
-    """All results that are in a folder, with their plots, as one Markdown page."""
+    """All results in a folder, with their plots, as one Markdown page."""
     parts = ["# What was measured\n\nWritten by `python -m benchmarks.run`; nothing is typed in.\n"]
     for name in BENCHMARKS:
         path = out / f"{name}.json"

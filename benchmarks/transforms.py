@@ -1,4 +1,4 @@
-"""Transforms: affine maps with their gradient beside kornia's, compositions, corruptions.
+"""Transforms: affine maps with their gradient against kornia's, compositions, corruptions.
 
 `python -m benchmarks.run --only=transforms`. Kornia does not antialias; neither does the first of
 our affine rows, so that both compute the same.
@@ -53,7 +53,7 @@ def ours(*, antialias: bool) -> Callable[[], Any]:
 
 
 def theirs() -> Callable[[], Any]:
-    """The same by kornia; needs it installed."""
+    """The same with kornia, which must be installed."""
     import torch
 
     from benchmarks.torch_peer import affine as peer
@@ -78,7 +78,7 @@ def _affine(repeats: int) -> list[Row]:
             np.abs(gradients[0] - gradients[1]).max() / scale
         )
     else:
-        print("no kornia, nothing to compare with: pip install kornia")
+        print("kornia is not installed for comparison: pip install kornia")
     seconds = interleaved(contenders, repeats=repeats)
     median = medians(seconds)
     work = f"affine maps of {PICTURES} pictures with the gradient in alpha"

@@ -13,7 +13,7 @@ _PLACE = re.compile(r"(<!-- (plans|chips) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def fill(text: str, records: Sequence[Record], names: Sequence[str]) -> str:
-    """The page with its tables made anew.
+    """The page with its tables regenerated.
 
     Args:
       text: Markdown with the places `<!-- plans -->` and `<!-- chips -->`, each up to an `end`.
@@ -40,7 +40,7 @@ def _chips() -> str:
 def _table(topology: str, records: Sequence[Record]) -> str:
     head = (
         f"## {topology}\n\n"
-        "| config | encoder, batch | step | memory a device, GiB: arguments, temporaries, total "
+        "| config | encoder, batch | step | memory per device, GiB: arguments, temporaries, total "
         "| TFLOP | GB | all-reduce | all-gather | roofline, ms (limit) | images/s | hours "
         "| commit |\n" + "|---" * 12 + "|\n"
     )
@@ -82,7 +82,7 @@ def _missing(records: Sequence[Record], names: Sequence[str]) -> str:
         return ""
     return (
         f"Not compiled for a TPU slice yet: {', '.join(missing)}. "
-        "`python -m experiments.accelerators --runs=paper,methods` goes on where it stopped.\n"
+        "`python -m experiments.accelerators --runs=paper,methods` resumes where it stopped.\n"
     )
 
 

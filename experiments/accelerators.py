@@ -6,7 +6,7 @@
 
 Each plan is a record in experiments/results/accelerators, written after each compiled program. One
 whose program has not changed is not compiled again, so an interrupted command resumes. The tables
-are made of all records, also if --runs is empty, and name the plans that are missing. Compiling a
+are made from all records, even if --runs is empty, and name the plans that are missing. Compiling a
 ResNet50's step for TPUs takes up to eight minutes on two idle cores.
 """
 
@@ -41,7 +41,7 @@ FOLDER = pathlib.Path("experiments/results/accelerators")
 PAGE = pathlib.Path("docs/accelerators.md")
 
 _RUNS = flags.DEFINE_list("runs", ["paper"], "paper, methods, or names of configs.")
-_TOPOLOGIES = flags.DEFINE_list("topologies", ["v5e:2x4"], "As of `invclr plan`.")
+_TOPOLOGIES = flags.DEFINE_list("topologies", ["v5e:2x4"], "As for `invclr plan`.")
 _PROGRAMS = flags.DEFINE_string("programs", None, "Folder for the compiled programs' texts.")
 
 
@@ -51,7 +51,7 @@ def record_path(name: str, topology: str) -> pathlib.Path:
 
 
 def plan(name: str, topology: str) -> None:
-    """Plans one run on one machine, unless its record is there already."""
+    """Plans one run on one machine, unless its record already exists."""
     config = configuration.load(name)
     if name == "cifar_methods:emp":
         config.batch_size = 104  # 100 does not divide over eight devices
@@ -69,7 +69,7 @@ def plan(name: str, topology: str) -> None:
         report = run.compile_job(dataclasses.replace(job, lowered=first), keep=keep, known=known)
         record = {"config": name, "commit": _commit(), **report.record()}
         write_atomically(path, json.dumps(record, indent=2) + "\n")
-    print(f"{path} is written", flush=True)
+    print(f"{path} written", flush=True)
 
 
 def _commit() -> str:

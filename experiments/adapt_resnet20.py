@@ -1,10 +1,10 @@
-"""Adapts a frozen ResNet20 to rotations and colours, beside averaging and a SimCLR adapter.
+"""Adapts a frozen ResNet20 to rotations and colours; compared with averaging and SimCLR adapters.
 
     python -m experiments.adapt_resnet20 --weights=resnet20_cifar10.safetensors --data=FOLDER
 
-Accuracies on test pictures as they are, rotated by up to 45 degrees, with colours jittered at
+Accuracies on plain test pictures, rotated by up to 45 degrees, with colours jittered at
 strength 1, and under four corruptions of severity 3, which no adapter has seen. `own` is the
-network's own linear layer, `probe` one that is fitted to clean training features; for averaging it
+network's own linear layer, `probe` one fitted to clean training features; for averaging it
 is fitted to averaged training features, as in the paper.
 """
 
@@ -49,7 +49,7 @@ ADAPTERS: dict[str, dict[str, Any]] = {
 
 
 def image_transform(**options):
-    """Pictures in [0, 1] without crops and flips, unless asked for."""
+    """Pictures in [0, 1] without crops and flips unless requested."""
     still = {"crop": False, "flip": False, "grey_probability": 0.0, "jitter_probability": 0.0}
     return ImageTransform(32, (0, 0, 0), (1, 1, 1), **(still | options))
 

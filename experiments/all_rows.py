@@ -1,9 +1,9 @@
 """CIFAR again, fairly: every row, standardised features, l2 chosen on held-out rows, and kNN.
 
 The records' probe has a fixed l2, which favours features of large variance, and 4000 training
-rows. Here the same probe also judges averaged features and, fitted to plain pictures, rotated and
-corrupted ones. Alpha is that of colours at the paper's strength, whatever the encoder was trained
-with. `experiments.checkpoints` measures it.
+rows. Here the same probe is also tested on averaged features and, fitted to plain pictures, on
+rotated and corrupted ones. Alpha is that of colours at the paper's strength, whatever the encoder
+was trained with. `experiments.checkpoints` measures it.
 """
 
 import dataclasses
@@ -31,7 +31,7 @@ GRID = tuple(10.0**power for power in range(-6, 0))
 SAMPLES = 8
 """M of averaged features."""
 AVERAGED = 10_000
-"""Training rows that are averaged; the probe of means keeps the l2 of the plain one."""
+"""Training rows that are averaged; the probe on means keeps the l2 of the plain one."""
 DEGREES = (-30, -20, -10, 10, 20, 30)
 CORRUPTED = 1000
 """Test rows that every corruption is tried on."""
@@ -41,7 +41,7 @@ STILL: dict[str, Any] = {
     "grey_probability": 0.0,
     "jitter_probability": 1.0,
 }
-"""Options that leave colours alone to vary."""
+"""Options with which only colours vary."""
 COLUMNS = {
     "probe": "probe, %",
     "knn": "kNN, %",
@@ -57,12 +57,12 @@ COLUMNS = {
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Probe:
-    """A linear classifier of standardised features.
+    """A linear classifier on standardised features.
 
     Attributes:
       mean: of the training rows, `[1, d]`.
-      std: theirs, 1 where nothing varies.
-      classifier: of what they leave.
+      std: theirs, 1 for constant features.
+      classifier: on the standardised features.
       l2: its weight decay, chosen on held-out training rows.
     """
 
@@ -80,7 +80,7 @@ class Probe:
 def fit(
     train: np.ndarray, labels: np.ndarray, num_classes: int, grid: Sequence[float] = GRID
 ) -> Probe:
-    """The probe of training rows `[n, d]`, with an l2 of the grid."""
+    """The probe fitted to training rows `[n, d]`, with an l2 from the grid."""
     mean, std = train.mean(0, keepdims=True), train.std(0, keepdims=True)
     std = np.where(std > 0, std, 1)
     choice = choose_l2((train - mean) / std, labels, num_classes=num_classes, grid=grid)
@@ -152,8 +152,8 @@ def alpha_explained(encoder: Encoder, train: np.ndarray, test: np.ndarray, key) 
 
     Args:
       encoder: of pictures.
-      train: pictures to fit to, each with colours of its own.
-      test: pictures to judge by.
+      train: pictures to fit to, each with its own colours.
+      test: pictures to test on.
       key: of the colours.
     """
     like = cast(ImageTransform, encoder.transform)
@@ -168,7 +168,7 @@ def alpha_explained(encoder: Encoder, train: np.ndarray, test: np.ndarray, key) 
 
 
 def rotate(images: np.ndarray, degrees: float) -> np.ndarray:
-    """Pictures turned about their centres, edge pixels repeated, floats in [0, 1]."""
+    """Pictures rotated about their centres, edge pixels repeated, floats in [0, 1]."""
     alpha = np.zeros((1, 6), np.float32)
     alpha[:, 0] = degrees / 360
     parts = [

@@ -1,4 +1,4 @@
-"""Many runs one after the other, and the tables and plots of what came out."""
+"""Many runs one after another, and the tables and plots of their results."""
 
 import dataclasses
 import pathlib
@@ -30,7 +30,7 @@ class Places:
 
 
 def experiment_names(text: str) -> list[str]:
-    """Checks names of experiments; `all` stands for every one of them."""
+    """Checks names of experiments; `all` stands for every experiment."""
     names = list(EXPERIMENTS) if text == "all" else [name for name in text.split(",") if name]
     unknown = [name for name in names if name not in EXPERIMENTS]
     if unknown:
@@ -59,7 +59,7 @@ def train_all(
       evaluate: whether to evaluate and to keep records.
 
     Returns:
-      A sentence for each that failed; a failure stops no other run.
+      A sentence for each run that failed; a failure does not stop the others.
     """
     failed = []
     todo = [(seed, run) for seed in seeds for run in wanted]
@@ -77,13 +77,13 @@ def train_all(
         except Exception as error:
             traceback.print_exc()
             failed.append(f"{title}: {type(error).__name__}: {error}")
-        jax.clear_caches()  # a process may map only so many programs: ten runs, and LLVM gives up
+        jax.clear_caches()  # a process can map only so many programs: after ten runs LLVM gives up
         print(f"{title}: {time.perf_counter() - start:.0f} s", flush=True)
     return failed
 
 
 def write_all(names: Sequence[str], scale: str, results: pathlib.Path) -> None:
-    """Writes tables and plots of experiments from whatever records there are."""
+    """Writes tables and plots of experiments from the existing records."""
     found = records.load(results, scale)
     for name in names:
         made = write(EXPERIMENTS[name], name, found, results / scale)

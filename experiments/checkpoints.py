@@ -1,9 +1,9 @@
-"""Measures what records do not hold on the checkpoints of finished runs.
+"""Measures, on the checkpoints of finished runs, what records do not hold.
 
     python -m experiments.checkpoints directions --workdir=runs/cpu/spirograph
     python -m experiments.checkpoints all_rows --workdir=runs/cpu/cifar10 --data_path=DIR
 
-Results go to NAME.json beside the records and to a table; what is there is not measured again.
+Results go to NAME.json beside the records and to a table; nothing is measured twice.
 """
 
 import functools
@@ -26,7 +26,7 @@ MEASUREMENTS = {"directions": directions.COLUMNS, "all_rows": all_rows.COLUMNS}
 def measure_all(
     name: str, root: pathlib.Path, out: pathlib.Path, data_path: str | None = None
 ) -> dict[str, dict[str, float]]:
-    """Measures the finished runs below a folder that a file does not have yet.
+    """Measures the finished runs below a folder that are not in a file yet.
 
     Args:
       name: one of `MEASUREMENTS`.
@@ -68,7 +68,7 @@ def main(name: str) -> int:
 
 
 if __name__ == "__main__":
-    # Here, because other commands have flags of these names.
+    # Defined here because other commands have flags of these names.
     flags.DEFINE_string("workdir", "runs/cpu/spirograph", "Folder of NAME/seedK runs.")
     flags.DEFINE_string("data_path", None, "Where CIFAR is, see invclr_jax.data.load.")
     flags.DEFINE_string("out", "experiments/results/cpu", "Folder of the results.")

@@ -1,4 +1,4 @@
-"""The data sets of the experiments, and how they differ: a table, so that nothing asks by name."""
+"""The data sets of the experiments and how they differ: a table, so that no code tests names."""
 
 import dataclasses
 from typing import Literal
@@ -13,9 +13,9 @@ class DataSet:
     Attributes:
       title: its name for people.
       kind: `factors`, drawn with nuisances and regressed; `pictures`, read and classified.
-      train_rows: size of the training set; None where the configuration decides it.
+      train_rows: size of the training set; None if the configuration decides it.
       test_rows: size of the test set.
-      has_beta: whether the transform has parameters beside alpha; if not, the second view of a
+      has_beta: whether the transform has parameters besides alpha; if not, the second view of a
         picture serves the finite penalty at no cost.
       swept: whether all forms and estimators of the penalty are compared on it.
     """

@@ -91,7 +91,7 @@ def _workdir(out: pathlib.Path, name: str) -> pathlib.Path:
 
 
 def learning_curves(out: pathlib.Path) -> list[Figure]:
-    """Contrastive loss and penalty over the steps of each run, a figure each."""
+    """Contrastive loss and penalty over the steps of each run, one figure each."""
     figures = [Figure(figsize=(5, 3.2), layout="constrained") for _ in range(2)]
     axes = [figure.subplots() for figure in figures]
     ends: dict[str, float] = {}
@@ -131,7 +131,7 @@ def averaging_curve(found: dict[str, dict[str, float]]):
 
 
 def samples():
-    """Two rows of pictures: the same factors of interest, other nuisances."""
+    """Two rows of pictures: the same factors of interest, different nuisances."""
     transform = SpirographTransform(size=64)
     x_key, alpha_key = jax.random.split(jax.random.key(1))
     x = jnp.repeat(transform.x.sample(x_key, 2), 8, axis=0)
@@ -157,8 +157,8 @@ def report(
     page = Page("Three encoders of Spirograph: what does each ignore?")
     page.text(
         "Each picture is drawn from four factors of interest and six nuisances. An encoder should "
-        "find the former and ignore the latter. One was trained by plain contrastive learning, one "
-        "with the paper's penalty on z/|z|, and one with the canonical correlation that is missing "
+        "find the former and ignore the latter. One was trained with plain contrastive learning, "
+        "one with the paper's penalty on z/|z|, and one with the missing canonical correlation "
         f"between two views, {steps} steps each: enough to see every part work, not to "
         "judge the methods (one seed, a tiny encoder, a short schedule)."
     )
@@ -167,12 +167,12 @@ def report(
     page.figure(samples(), "Spirograph samples")
     page.heading("Training")
     page.text(
-        "The contrastive loss asks that two views of a picture be told from all others. The "
+        "The contrastive loss asks that two views of a picture be told apart from all others. The "
         "penalties ask, each in its own way, that z does not change with the nuisances."
     )
     page.panels(learning_curves(out), "contrastive loss and penalty over the steps")
-    page.heading("What the representations are like")
-    page.text("Arrows tell which way is better; the best of a row is bold and coloured.")
+    page.heading("The representations compared")
+    page.text("Arrows show which way is better; the best of a row is bold and coloured.")
     comparison(page, METRICS, found)
     page.heading("Feature averaging")
     page.text(
@@ -182,7 +182,7 @@ def report(
     page.figure(averaging_curve(found), "test error against M")
     page.heading("What to do next")
     page.text(
-        "Train for the whole schedule, look closer at what you have, or go on to photographs. "
+        "Train for the whole schedule, look closer at what you have, or move on to photographs. "
         "README.md leads to the tutorials."
     )
     page.commands(NEXT)
@@ -208,7 +208,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    # Here, because other commands have flags of these names.
+    # Defined here because other commands have flags of these names.
     flags.DEFINE_string("out", "demo", "Folder for the runs and report.html.")
     flags.DEFINE_integer("steps", 500, "Training steps of each encoder.", lower_bound=1)
     cli.run(main)

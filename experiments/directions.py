@@ -2,8 +2,9 @@
 
 z is split into its canonical directions: the stable ones, whose correlation between two views is
 above 1/2, and the others. Factors are read from the stable directions and from all, in single views
-and in averages of 20. If averages of all directions tell more than averages of the stable ones, the
-rest is hidden in single views and recovered by averaging. `experiments.checkpoints` measures it.
+and in averages of 20. If averages of all directions reveal more than averages of the stable ones,
+the rest is hidden in single views and recovered by averaging. `experiments.checkpoints` measures
+it.
 """
 
 import jax

@@ -2,11 +2,11 @@
 
     python -m experiments.documents README.md docs/findings.md
 
-Whatever stands between `<!-- table: overview -->` and `<!-- end -->` becomes the tables of that
-experiment at cpu scale; `<!-- table: overview 0 -->` is the first of them only, counted from 0, and
-`<!-- table: overview 0 columns 0 2 -->` some of its columns. `<!-- table: mechanism -->` and its
-like (`MEASURED`) are what those modules measured on checkpoints, `<!-- table: encoders -->` the
-scores of encoders that come with the package.
+Whatever is between `<!-- table: overview -->` and `<!-- end -->` is replaced by the tables of that
+experiment at cpu scale; `<!-- table: overview 0 -->` gives only the first of them, counted from 0,
+and `<!-- table: overview 0 columns 0 2 -->` some of its columns. `<!-- table: mechanism -->` and
+the like (`MEASURED`) give what those modules measured on checkpoints,
+`<!-- table: encoders -->` the scores of encoders that come with the package.
 """
 
 import functools
@@ -51,7 +51,7 @@ def fill(text: str, stored: Records, measured: Mapping[str, str]) -> str:
     Args:
       text: Markdown.
       stored: the records to tabulate.
-      measured: tables of `experiments.mechanism` and its like, by their names.
+      measured: tables of `experiments.mechanism` and the like, by name.
     """
 
     def filled(match: re.Match) -> str:
@@ -76,7 +76,7 @@ def _tables(name: str, index: str | None, stored: Records) -> list[Table]:
 
 
 def main(*paths: str) -> None:
-    """Fills documents in."""
+    """Fills in the documents."""
     results = pathlib.Path(_RESULTS.value)
     stored = records.load(results, "cpu")
     measured = {

@@ -13,14 +13,14 @@ from invclr_jax.files import write_atomically
 
 @dataclasses.dataclass(frozen=True)
 class Experiment:
-    """One result of the paper, or one question of our own.
+    """One result of the paper, or one of our own questions.
 
     Attributes:
       title: its heading.
       text: what the paper found, or what we ask.
       runs: scale -> the runs it needs, as `data set/name`.
-      tables: its tables; none where nothing was measured yet.
-      panels: its plot, part by part; none likewise.
+      tables: its tables; empty if nothing has been measured yet.
+      panels: the parts of its plot; likewise.
     """
 
     title: str

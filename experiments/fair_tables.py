@@ -11,7 +11,7 @@ Rows = Mapping[str, Mapping[str, float]]
 """What was measured, by `run/seed`."""
 
 LEAST = 3
-"""Seeds from which on an interval is given."""
+"""Number of seeds from which on an interval is given."""
 SHOWN = tuple(column for column in COLUMNS if column not in ("error", "l2"))
 
 

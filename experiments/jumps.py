@@ -1,4 +1,4 @@
-"""What a derivative sees of the change that alpha makes, and how a representation moves with it."""
+"""What a derivative sees of the change made by alpha, and how a representation moves with it."""
 
 import dataclasses
 import functools
@@ -45,13 +45,13 @@ class Network:
     def represent(self, variables: PyTree, x: Array, alpha: Array) -> Array:
         """z of x under alpha."""
         images = self.transform.apply(x, alpha, None)
-        mutable = ["batch_stats"]  # updated and left aside
+        mutable = ["batch_stats"]  # updated and discarded
         return self.module.apply(variables, images, train=self.train, mutable=mutable)[0]
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
 def both_orders(network: Network, feature: str, variables, x: Array, keys) -> dict[str, Array]:
-    """V by first order and V itself, from the same draws of alpha and alpha'."""
+    """First-order V and V itself, from the same draws of alpha and alpha'."""
     box, f = network.transform.alpha, functools.partial(network.represent, variables, x)
 
     def one(key):
@@ -100,7 +100,7 @@ def table(
 
     Args:
       rows: what was measured, by `run/seed`.
-      columns: which of it to show, and under which heading.
+      columns: what to show, and under which heading.
     """
     head = ["run", "seeds", *columns.values()]
     lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]

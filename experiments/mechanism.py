@@ -1,8 +1,8 @@
-"""Why a penalty fails or works: what its derivative sees of the change that alpha makes.
+"""Why a penalty fails or works: what its derivative sees of the change made by alpha.
 
     python -m experiments.mechanism --workdir=runs/cpu/spirograph
 
-For every finished run on Spirograph below the folder: V by first order (Eq. 12) beside V itself
+For every finished run on Spirograph below the folder: first-order V (Eq. 12) beside V itself
 (Eq. 11), with batch norm as in evaluation and as in training, and how much of the way from h(alpha)
 to h(alpha') is one step out of 32. A representation that jumps between plateaus has a small
 derivative, a large V and a large step. Results go to mechanism.json beside the records and to a

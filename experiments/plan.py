@@ -2,11 +2,11 @@
 
 The estimate scales measured times by the encoder's multiplications and by the penalty's step ratio:
 
-* `paper`: SimCLR with ResNet18 takes 11.9 s an epoch of CIFAR-10 on one A100, batch 512 (measured
+* `paper`: SimCLR with ResNet18 takes 11.9 s per epoch of CIFAR-10 on one A100, batch 512 (measured
   by others, without penalty).
-* `cpu`: the median step of a finished run of the same data set, or 20 GFLOP/s where there is none.
+* `cpu`: the median step of a finished run on the same data set, or 20 GFLOP/s if there is none.
 
-Several devices are taken to share the work without loss. Evaluation is not counted.
+Several devices are assumed to share the work without loss. Evaluation is not counted.
 """
 
 import dataclasses
@@ -29,9 +29,9 @@ A100_EPOCH = 11.9
 A100_BATCH = 512
 CPU_FLOPS = 20e9
 
-# Step with penalty over step without, where no record says: measured on two CPU cores with
+# Step with penalty over step without, if no record has it: measured on two CPU cores with
 # ResNet18 at full width (`finite` uses the second view on Spirograph; elsewhere one forward and
-# backward pass more than the two views').
+# backward pass in addition to those of the two views).
 PENALTY_RATIOS = {"sampled": 2.2, "moments": 2.2, "forward": 1.9, "exact": 5.0, "finite": 1.5}
 
 
@@ -117,7 +117,7 @@ def _flops(name: str, width: int, size: int) -> float:
 
 
 def describe(runs: Sequence[Run], records: Records, seeds: int, devices: int) -> str:
-    """The plan as text: a line for each run, and the sum.
+    """The plan as text: one line per run, and the sum.
 
     Args:
       runs: each once.
@@ -126,13 +126,13 @@ def describe(runs: Sequence[Run], records: Records, seeds: int, devices: int) ->
       devices: that share the work.
     """
     costs = [estimate(run, records) for run in runs]
-    lines = [f"{'run':<42} {'steps':>9} {'images':>14} {'time a seed':>12}"]
+    lines = [f"{'run':<42} {'steps':>9} {'images':>14} {'time per seed':>13}"]
     for cost in costs:
         time = duration(cost.seconds / devices)
-        lines.append(f"{cost.run!s:<42} {cost.steps:>9,} {cost.images:>14,} {time:>12}")
+        lines.append(f"{cost.run!s:<42} {cost.steps:>9,} {cost.images:>14,} {time:>13}")
     time = duration(seeds * sum(cost.seconds for cost in costs) / devices)
     steps, images = sum(cost.steps for cost in costs), sum(cost.images for cost in costs)
     total = f"{len(costs)} runs × {seeds} seeds"
-    lines.append(f"{total:<42} {seeds * steps:>9,} {seeds * images:>14,} {time:>12} in all")
+    lines.append(f"{total:<42} {seeds * steps:>9,} {seeds * images:>14,} {time:>13} in total")
     assert __doc__ is not None
     return "\n".join([*lines, "", f"on {devices} device(s). {__doc__.partition(chr(10) * 2)[2]}"])

@@ -39,9 +39,9 @@ COLOURS = {
 OTHERS = ("#30638e", "#a3623a", "#c96fb0", "#7a9e3b")
 PANEL_SIZE = (4.6, 3.3)
 SPAN = 30
-"""Bars of one panel differ at most by this factor."""
+"""Bars in one panel differ by at most this factor."""
 ASIDE = ("row", "image", "long", "wide", "unclipped")
-"""Words of a run's name that leave the form of its penalty as it is."""
+"""Words in a run's name that do not change the form of its penalty."""
 
 
 def label(name: str) -> str:
@@ -54,20 +54,20 @@ def label(name: str) -> str:
 
 
 def kind(name: str) -> str:
-    """The form of a run's penalty: its name without lambda and what is aside."""
+    """The form of a run's penalty: its name without lambda and those words."""
     words, _ = _parted(name)
     return "none" if words == ["none"] else "-".join(words[:-1])
 
 
 def _parted(name: str) -> tuple[list[str], list[str]]:
-    """The words of a run's name that say its penalty, and the others."""
+    """The words of a run's name that describe its penalty, and the others."""
     words = name.split("-")
     aside = [word for word in words if word in ASIDE or word.startswith("batch")]
     return [word for word in words if word not in aside], aside
 
 
 def colour(name: str) -> str:
-    """Always the same for the same form of the penalty."""
+    """The colour, always the same for the same form of the penalty."""
     form = kind(name)
     return COLOURS.get(form) or OTHERS[sum(map(ord, form)) % len(OTHERS)]
 
@@ -157,7 +157,7 @@ def curves(
 
 
 def error_line(axis: Axes, x, mean, error, name: str, text: str | None, style: str = "-") -> None:
-    """A line with error bars in a run's colour; nothing where there are no points."""
+    """A line with error bars in a run's colour; nothing if there are no points."""
     if len(x):
         color = colour(name)
         axis.errorbar(
@@ -168,7 +168,7 @@ def error_line(axis: Axes, x, mean, error, name: str, text: str | None, style: s
 def bar_panels(
     records: Records, dataset: str, names: Sequence[str], shown: Mapping[str, Metric]
 ) -> list[Panel]:
-    """A panel for each metric with a horizontal bar for each run, the first on top.
+    """One panel per metric with one horizontal bar per run, the first on top.
 
     Args:
       records: of one scale.
@@ -197,7 +197,7 @@ def _bars(records: Records, dataset: str, names: Sequence[str], metric: Metric) 
 
 
 def stat_bars(stats: dict[str, Stat]) -> Panel:
-    """Horizontal bars, the first on top; points on a logarithmic axis where bars would vanish."""
+    """Horizontal bars, the first on top; points on a logarithmic axis if bars would vanish."""
     means = [stat.mean for stat in stats.values()]
     logarithmic = bool(means) and 0 < SPAN * min(means) < max(means)
 

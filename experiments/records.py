@@ -12,7 +12,7 @@ import numpy as np
 
 Record = Mapping[str, Any]
 Metric = str | Callable[[Record], float]
-"""A metric's name, or what to compute from a record; KeyError where it was not measured."""
+"""A metric's name, or what to compute from a record; KeyError if it was not measured."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Records:
     """All records of one scale.
 
     Args:
-      records: one for each run and seed.
+      records: one per run and seed.
       scale: theirs.
     """
 
@@ -77,11 +77,11 @@ class Records:
         return sum(map(len, self._runs.values()))
 
     def of(self, dataset: str, name: str) -> list[Record]:
-        """The records of a run, a seed each, in order."""
+        """The records of a run, one per seed, in order."""
         return self._runs.get((dataset, name), [])
 
     def names(self, dataset: str) -> list[str]:
-        """The runs that a data set has."""
+        """The runs on a data set."""
         return [name for data, name in self._runs if data == dataset]
 
     def values(self, dataset: str, name: str, metric: Metric) -> list[float]:

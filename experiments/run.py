@@ -4,9 +4,9 @@
     python -m experiments.run fig2,table1 --scale=paper --dry_run --devices=8
     python -m experiments.run --runs=spirograph/none,spirograph/unit-0.01 --seeds=3 --workdir=runs
 
-What is there already is not computed again, and runs that experiments share are trained once.
-Seeds come in turn, all runs with the first, then all with the second, so that what is finished is
-a whole comparison at any time. `--seeds=0` only writes tables and plots again.
+Finished work is not computed again, and runs that experiments share are trained once. Seeds are
+done in turn, all runs with the first, then all with the second, so that what is finished is a whole
+comparison at any time. `--seeds=0` only writes tables and plots again.
 """
 
 import pathlib
@@ -20,7 +20,7 @@ from experiments.runner import Stopped
 from invclr_jax import cli
 from invclr_jax.evaluation.results import code_version
 
-_SCALE = flags.DEFINE_enum("scale", "cpu", runs.SCALES, "cpu: a size that two cores finish.")
+_SCALE = flags.DEFINE_enum("scale", "cpu", runs.SCALES, "cpu: a size that two cores can finish.")
 _SEEDS = flags.DEFINE_integer("seeds", 3, "Runs of each kind.", lower_bound=0)
 _FIRST_SEED = flags.DEFINE_integer("first_seed", 0, "Number of the first seed.", lower_bound=0)
 _RUNS = flags.DEFINE_list("runs", [], "Only train and evaluate these, DATA/NAME,…")
@@ -31,12 +31,12 @@ _EVALUATE = flags.DEFINE_bool(
     "evaluate", True, "Whether to evaluate; if not, experiments.checkpoints can measure runs."
 )
 _DRY_RUN = flags.DEFINE_bool("dry_run", False, "Print the plan and its cost, and train nothing.")
-_DEVICES = flags.DEFINE_integer("devices", 1, "Devices that the plan counts on.", lower_bound=1)
+_DEVICES = flags.DEFINE_integer("devices", 1, "Devices that the plan assumes.", lower_bound=1)
 
 
 def main(names: str = "") -> int:
     """Runs what is asked for; 1 if something failed, 128 + signal if stopped."""
-    code_version()  # of now: the tree may change while we run
+    code_version()  # as of now: the tree may change while we run
     scale, results = _SCALE.value, pathlib.Path(_RESULTS.value)
     experiments = batch.experiment_names(names)
     wanted = batch.wanted_runs(experiments, _RUNS.value, scale)

@@ -91,7 +91,7 @@ def ensure(
 def train_only(run: Run, seed: int, workdir: pathlib.Path, data_path: str | None = None) -> None:
     """Trains a run without any evaluation: `experiments.checkpoints` measures what is wanted.
 
-    Args: as of `ensure`.
+    Args: as for `ensure`.
     """
     config = run.config(seed, data_path)
     config.eval.every_steps = 0
@@ -99,7 +99,7 @@ def train_only(run: Run, seed: int, workdir: pathlib.Path, data_path: str | None
 
 
 def _train(run: Run, config, workdir: pathlib.Path) -> tuple[pathlib.Path, Dataset]:
-    """Trains what is missing of a run; its folder and its data."""
+    """Trains what is missing of a run; returns its folder and its data."""
     folder = workdir / run.scale / run.dataset / run.name / f"seed{config.seed}"
     dataset = _dataset(json.dumps(config.data.to_dict()), config.transform.size)
     note_version(folder)
@@ -115,7 +115,7 @@ def _record(run: Run, seed: int, config, folder: pathlib.Path, dataset: Dataset)
     metrics = _evaluate(run, seed, folder, dataset)
     evaluation = {"evaluate": time.perf_counter() - start}
     config = config.copy_and_resolve_references()
-    config.data.path = None  # says nothing on another machine
+    config.data.path = None  # means nothing on another machine
     return {
         "scale": run.scale,
         "dataset": run.dataset,
@@ -143,7 +143,7 @@ def settings_of(run: Run, seed: int) -> Settings:
 
 
 def evaluation_options(run: Run, seed: int) -> dict[str, Any]:
-    """Everything that decides the final metrics, as JSON keeps it."""
+    """Everything that affects the final metrics, as JSON keeps it."""
     options = {
         "version": PROTOCOL_VERSION,
         "settings": dataclasses.asdict(settings_of(run, seed)),
@@ -172,7 +172,7 @@ def _dataset(options: str, size: int | None) -> Dataset:
 
 
 def note_version(folder: pathlib.Path) -> str:
-    """The code that started the run, also after it was resumed by newer code."""
+    """The code that started the run, even if newer code resumed it."""
     path = folder / "code_version.txt"
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -213,9 +213,9 @@ def _lines(folder: pathlib.Path) -> list[dict[str, float]]:
 
 
 def training_seconds(folder: pathlib.Path, batch_size: int) -> dict[str, float]:
-    """Time of the steps by the log: of all of them, and the median of one.
+    """Time of the steps according to the log: the total, and the median of one.
 
-    The total holds compilation and whatever else the machine did; the median does not.
+    The total includes compilation and whatever else the machine did; the median does not.
     """
     steps = [line for line in _lines(folder) if "images_per_second" in line]
     each = [batch_size / line["images_per_second"] for line in steps]
@@ -225,8 +225,8 @@ def training_seconds(folder: pathlib.Path, batch_size: int) -> dict[str, float]:
     return {"train": _rounded(total), "step": _rounded(sorted(each)[len(each) // 2])}
 
 
-def curves(folder: pathlib.Path) -> dict[str, dict[str, list[float | None]]]:
-    """`training`, terms of the loss, thinned; `trajectory`, metrics measured on the way."""
+def _curves(folder: pathlib.Path) -> dict[str, dict[str, list[float | None]]]:
+    """`training`, terms of the loss, thinned; `trajectory`, metrics measured during training."""
     lines = _lines(folder)
     measured = [line for line in lines if "invariance/ratio" in line]
     terms = [line for line in lines if "invariance/ratio" not in line]
@@ -235,7 +235,7 @@ def curves(folder: pathlib.Path) -> dict[str, dict[str, list[float | None]]]:
 
 
 def _columns(lines: list[dict[str, float]]) -> dict[str, list[float | None]]:
-    """A list for each metric, as long as `step`; None where a line does not have it."""
+    """One list per metric, as long as `step`; None where a line does not have it."""
     names = {name: None for line in lines for name in line if name != "images_per_second"}
     return {
         name: [_rounded(line[name]) if name in line else None for line in lines] for name in names

@@ -9,7 +9,7 @@ A run is `data set/name`; the name says what it changes, in any order, separated
     ramp-centred-0.01       lambda grows over the first half of training; see `WORDS` for more
     finite-canonical-ridge0.1-batch128-1     words with a number, see `NUMBERED`
 
-so that any combination can be asked for, not only those that the experiments use.
+so that any combination can be requested, not only those that the experiments use.
 """
 
 import contextlib
@@ -70,7 +70,7 @@ COMPARED: dict[str, dict[str, tuple[str, ...]]] = {
         "moco_cifar100_resnet50": ("none", "unit-0.1"),
     },
 }
-"""What tables and figures set side by side: the paper's two, and beside them our forms."""
+"""What tables and figures compare: the paper's two runs, and our forms beside them."""
 
 WORDS: dict[str, tuple[str, Any]] = {
     "none": ("penalty.weight", 0.0),
@@ -81,7 +81,7 @@ WORDS: dict[str, tuple[str, Any]] = {
     "long": ("num_steps", 6000),
     "wide": ("model.width", 32),
     "views": ("penalty.pair", "views"),
-    # What alpha is made of, beside colour. Without a penalty it only decides what is drawn.
+    # What alpha consists of besides colour. Without a penalty it only decides what is drawn.
     "crop": ("transform.penalised", ("colour", "crop")),
     "rotation": ("transform.penalised", ("colour", "crop", "affine")),
     **{feature: ("penalty.feature", feature) for feature in Finite.features},
@@ -96,9 +96,9 @@ NUMBERED: dict[str, tuple[str, type]] = {
 """Words that end in a number, `ridge0.1`, and the configuration key that each sets."""
 
 RIDGE = 0.01
-"""Of `canonical` where a run's name says nothing of it, as docs/canonical_rule.md fixed it."""
+"""Ridge of `canonical` if a run's name does not give one, as fixed in docs/canonical_rule.md."""
 
-# Rows that the metrics during training are measured on.
+# Rows on which metrics are measured during training.
 PERIODIC_LIMIT = {"cpu": 1000, "paper": 5000}
 
 

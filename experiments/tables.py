@@ -30,7 +30,7 @@ class Column:
 
 @dataclasses.dataclass(frozen=True)
 class Accuracy(Column):
-    """A percentage of the test rows: high is good, and chance in the rows gives it an error."""
+    """A percentage of the test rows: high is good, and sampling of the rows gives it an error."""
 
     best: Best = "high"
 
@@ -78,7 +78,7 @@ class Table:
     def narrowed(self, columns: Sequence[int]) -> "Table":
         """The table with some of its columns, by their numbers from 0."""
         if max(columns) >= len(self.header):
-            raise ValueError(f"{self.title} has {len(self.header)} columns, none {max(columns)}")
+            raise ValueError(f"{self.title} has {len(self.header)} columns, no {max(columns)}")
 
         def chosen(cells: Sequence) -> list:
             return [cells[column] for column in columns]
@@ -119,7 +119,7 @@ def metric_table(
     title: str,
     extra: Sequence[Sequence[Cell]] = (),
 ) -> list[Table]:
-    """A row for each run that was made, a column for each metric; no table without rows.
+    """One row per finished run, one column per metric; no table without rows.
 
     Args:
       records: of one scale.
@@ -143,7 +143,7 @@ def metric_table(
 
 
 def _binomial(records: Records, dataset: str, columns, rows) -> list[list[Cell]]:
-    """A row with the standard error of one seed's accuracies, by the test rows it has."""
+    """A row with the standard error of one seed's accuracies, from its number of test rows."""
     if not any(isinstance(column, Accuracy) for column in columns):
         return []
     numbers = {num_test_rows(record) for record in records if record["dataset"] == dataset}

@@ -1,4 +1,4 @@
-"""One module for each result of the paper, then our own questions."""
+"""One module per result of the paper, then our own questions."""
 
 from experiments.experiment import Experiment
 from experiments.figures import (

@@ -27,10 +27,10 @@ FORMS = {
     "batch128-none": "no penalty, batch 128",
     "batch128-finite-canonical-1": "canonical, λ 1, ridge 0.01, batch 128",
 }
-"""Runs of Spirograph and what they are called here."""
+"""Runs on Spirograph and what they are called here."""
 CANDIDATE = "finite-canonical-1"
 FIRST, FRESH = range(5), range(5, 10)
-"""Seeds that the candidate is judged by, and those of the one form that was chosen afterwards."""
+"""Seeds by which the candidate is judged, and those of the one form that was chosen afterwards."""
 PLOTTED = (
     "none",
     "unit-0.01",
@@ -106,7 +106,7 @@ def interval(differences: list[float]) -> tuple[float, float, float]:
 
 
 def verdict(differences: list[float], *, quotient: bool) -> str:
-    """Mean and interval as text, with an arrow where no difference lies outside it."""
+    """Mean and interval as text, with an arrow if the interval excludes no difference."""
     if len(differences) < LEAST:
         return "–"
     found = interval(differences)

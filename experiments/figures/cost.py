@@ -1,4 +1,4 @@
-"""What the penalty costs: time of a training step beside that of no penalty."""
+"""What the penalty costs: time of a training step compared with that of no penalty."""
 
 from experiments.datasets import DATASETS
 from experiments.experiment import Experiment

@@ -34,7 +34,7 @@ DOWNSTREAM = (
 
 
 def tables(records: Records) -> list[Table]:
-    """Invariance, then downstream, of every form and lambda."""
+    """Invariance, then downstream error, of every form and lambda."""
     names = fig6.names(records.scale)
     return metric_table(
         records, "spirograph", names, INVARIANCE, "Every form: invariant or small?"

@@ -38,7 +38,7 @@ def tables(records: Records) -> list[Table]:
 
 
 def panels(records: Records) -> list[Panel]:
-    """A curve over lambda for each form; the grey line has no penalty."""
+    """A curve over lambda for each form; the grey line is no penalty."""
     if not records.names("spirograph"):
         return []
     return [_panel(records, what, metric) for what, metric in SHOWN.items()]

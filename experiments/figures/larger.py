@@ -6,7 +6,7 @@ from experiments.tables import Column
 
 FORMS = {"cpu": ("none", "unit-0.01", "finite-relative-1"), "paper": ("none", "unit-0.01")}
 SIZES = {"cpu": ("long-", "wide-"), "paper": ()}
-"""Three times the steps; four times the channels."""
+"""Three times as many steps; four times as many channels."""
 
 MORE = (
     Column("total error, largest M", at_largest(error), "low"),

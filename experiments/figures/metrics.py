@@ -22,17 +22,17 @@ VARIANCES = (
 
 
 def explained(record: Record) -> float:
-    """Part of alpha's variance that a linear model reads from z: 0 is invariant."""
+    """Share of alpha's variance that a linear model reads from z: 0 is invariant."""
     return 1 - record["metrics"][ALPHA] / record["metrics"][REFERENCE]
 
 
 def error(name: str, task: str = "total") -> str:
-    """Squared error of a Spirograph task; `name` says of which features."""
+    """Squared error of a Spirograph task; `name` says from which features."""
     return f"probe/ridge/{name}/mse/{task}"
 
 
 def accuracy(name: str) -> str:
-    """Test accuracy in percent of the softmax probe; `name` says of which features."""
+    """Test accuracy in percent of the softmax probe; `name` says on which features."""
     return f"probe/lbfgs/{name}/accuracy"
 
 
@@ -54,7 +54,7 @@ def largest(record: Record) -> int:
 
 
 def largest_name(records, data: str) -> str:
-    """The largest M of a data set's records: `M=50`, or `M=20–50` where they differ."""
+    """The largest M of a data set's records: `M=50`, or `M=20–50` if they differ."""
     measured = (averages([record]) for record in records if record["dataset"] == data)
     found = sorted({ms[-1] for ms in measured if ms})
     if not found:
@@ -73,5 +73,5 @@ def paper_row(name: str, *cells: Cell) -> list[Cell]:
 
 
 def printed(mean: float, error: float | None = None) -> Stat:
-    """A number of the paper, three runs."""
+    """A number from the paper, three runs."""
     return Stat(mean, error, 3)

@@ -1,4 +1,4 @@
-"""What was run, and the numbers that decide, in one table for each data set."""
+"""What was run, and the decisive numbers, in one table per data set."""
 
 from collections.abc import Callable
 

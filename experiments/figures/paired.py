@@ -22,7 +22,7 @@ MEASURES = (
     "background ±0.4, refitted",
 )
 LEAST = 3
-"""Seeds below which an interval says nothing: with 2 it is 13 standard errors to each side."""
+"""Seeds below which an interval means nothing: with 2 it is 13 standard errors to each side."""
 
 
 def base(name: str) -> str:
@@ -36,7 +36,7 @@ def wanted(scale: str) -> list[str]:
 
 
 def names(records: Records) -> list[str]:
-    """Those with a penalty that have as many seeds as an interval needs."""
+    """Those with a penalty that have enough seeds for an interval."""
     found = [name for name in wanted(records.scale) if name != base(name)]
     return [name for name in found if _pairs(records, name) >= LEAST]
 
@@ -59,7 +59,7 @@ def interval(factor: Stat) -> tuple[float, float]:
 
 
 def verdict(factor: Stat | None) -> str:
-    """A factor, its interval, and an arrow where that leaves 1 out."""
+    """A factor, its interval, and an arrow if that excludes 1."""
     if factor is None or factor.error is None:
         return "–"
     low, high = interval(factor)

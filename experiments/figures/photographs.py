@@ -10,7 +10,7 @@ from experiments.tables import Table, metric_table
 
 DATASETS = ("cifar10", "cifar100")
 STRENGTHS = ("unclipped-unit-1", "finite-relative-0.1")
-"""A stronger `unit`, a weaker `relative`: those of the main comparison are too apart to tell."""
+"""A stronger `unit`, a weaker `relative`: those of the main comparison differ too much to tell."""
 
 SHOWN: dict[str, Metric] = {"V_cond/V_total": RATIO, "accuracy": accuracy("untransformed")}
 

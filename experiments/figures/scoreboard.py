@@ -26,7 +26,7 @@ Measures = dict[str, Metric]
 
 
 def readable(record: Record) -> float:
-    """What a constant's error of alpha is over that of regression on z; 1 is invariant."""
+    """The error of a constant for alpha over that of regression on z; 1 is invariant."""
     return record["metrics"][REFERENCE] / record["metrics"][ALPHA]
 
 

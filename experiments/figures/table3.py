@@ -25,7 +25,7 @@ PAPER: list[list[Cell]] = [
 
 
 def averaged(record: Record) -> float:
-    """Accuracy at M = 40, or at the largest M below where 40 was not measured."""
+    """Accuracy at M = 40, or at the largest M below if 40 was not measured."""
     m = max(m for m in averages([record]) if m <= 40)
     return record["metrics"][accuracy(f"M={m}")]
 

@@ -65,7 +65,7 @@ def main() -> int:
 
 
 def _write(out: pathlib.Path, name: str, record: dict) -> None:
-    """Puts a family's record into the JSON file and writes the page anew."""
+    """Puts a family's record into the JSON file and rewrites the page."""
     path = out.with_suffix(".json")
     records = json.loads(path.read_text()) if path.exists() else {}
     records[name] = record

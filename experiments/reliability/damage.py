@@ -44,7 +44,7 @@ _CONFIG = configuration.to_json(configuration.default_config())
 
 
 def _state(step: int) -> dict:
-    """Arrays that tell the step they belong to."""
+    """Arrays that show which step they belong to."""
     rng = np.random.default_rng(step)
 
     def arrays():

@@ -10,10 +10,10 @@ TOLERANCE = 1e-9
 
 
 def devices(folder: pathlib.Path, counts: tuple[int, ...] = (8, 1, 4)) -> dict:
-    """Goes on with other numbers of devices after 7 and 14 of 20 steps, in float64.
+    """Resumes with other numbers of devices after 7 and 14 of 20 steps, in float64.
 
     The end must be that of one device throughout, to 1e-9. The same in float32 is measured too:
-    sums over other groups of samples round otherwise, and training carries the difference on.
+    sums over other groups of samples round differently, and training propagates the difference.
     """
     one = _finish(folder / "one_device", devices=1, float64=True)
     workdir = folder / "devices"

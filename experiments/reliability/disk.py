@@ -1,4 +1,4 @@
-"""Disks that are full and folders that may not be written."""
+"""Full disks and folders without write permission."""
 
 import contextlib
 import hashlib
@@ -17,10 +17,10 @@ Fault = Callable[[pathlib.Path], contextlib.AbstractContextManager[list[str]]]
 
 
 def disk(folder: pathlib.Path) -> dict:
-    """Goes on with a run under each fault, and once more without it.
+    """Resumes a run under each fault, and once more without it.
 
-    The faulty start must end with code 1 and a sentence, without a traceback; checkpoints from
-    before must still be the same; the start after it must end with the bits of an undisturbed run.
+    The faulty start must end with code 1 and an error message, without a traceback; earlier
+    checkpoints must be unchanged; the next start must end with the bits of an undisturbed run.
     """
     source = folder / "kept"
     expected = tiny.finish(source, checkpoint__keep=100)
@@ -58,7 +58,7 @@ def _digests(workdir: pathlib.Path) -> dict[str, str]:
 
 
 def _mounted(place: pathlib.Path) -> bool:
-    """Tries to make a small file system of a folder, which takes an administrator."""
+    """Tries to mount a small file system on a folder, which takes an administrator."""
     place.mkdir(parents=True)
     command = ["mount", "-t", "tmpfs", "-o", "size=16m", "none", str(place)]
     return shutil.which("mount") is not None and not subprocess.run(command).returncode
@@ -66,7 +66,7 @@ def _mounted(place: pathlib.Path) -> bool:
 
 @contextlib.contextmanager
 def read_only(workdir: pathlib.Path) -> Iterator[list[str]]:
-    """Takes the permission to write from every folder and file."""
+    """Removes write permission from every folder and file."""
     everything = [workdir, *workdir.rglob("*")]
     for path in everything:
         path.chmod(path.stat().st_mode & ~0o222)

@@ -17,7 +17,7 @@ STEPS = 200
 def killed(folder: pathlib.Path, kills: int = 20, seed: int = 0) -> dict:
     """SIGKILL at random moments of starting, stepping and checkpointing, then one more start.
 
-    A run that ends before its next kill is compared and a new one begun, until there have been
+    A run that ends before its next kill is compared and a new one started, until there have been
     enough kills. Each start must resume from the newest complete checkpoint.
     """
     rng, workdir = np.random.default_rng(seed), folder / "killed"
@@ -47,7 +47,7 @@ def killed(folder: pathlib.Path, kills: int = 20, seed: int = 0) -> dict:
 
 
 def _resumed(job: tiny.Job, newest: list[int]) -> bool:
-    """Whether a start, if it got so far, went on from the newest whole checkpoint."""
+    """Whether a start, if it got that far, resumed from the newest complete checkpoint."""
     first = f"resuming from step {newest[0]}\n" if newest else "step 3/"
     return first in job.said() or not _stepped(job)
 
@@ -73,7 +73,7 @@ def _checkpointing(job: tiny.Job, workdir: pathlib.Path, rng: np.random.Generato
 
 
 def _wait_for_checkpoints(job: tiny.Job, workdir: pathlib.Path, count: int) -> None:
-    """Returns when a start has saved so many checkpoints, or has ended."""
+    """Returns when a start has saved this many checkpoints, or has ended."""
     first = max(tiny.whole(workdir), default=0)
     job.wait_until_it_says("images/s")
     while job.running() and max(tiny.whole(workdir), default=0) < first + tiny.EVERY * count:

@@ -13,7 +13,7 @@ from experiments.reliability.devices import TOLERANCE
 
 STEPS, DEVICES = 20, 4
 BOUND = 180
-"""Seconds in which the others must have ended after one was killed."""
+"""Seconds within which the others must end after one was killed."""
 
 
 def processes(
@@ -94,7 +94,7 @@ def _code(job: tiny.Job) -> int | None:
 
 
 def _stop_one(workdir: pathlib.Path, count: int, one: tiny.Arrays) -> dict:
-    """SIGTERM to one process: all save the same step and leave with its code."""
+    """SIGTERM to one process: all save the same step and exit with its code."""
     jobs = _launch(workdir, count)
     jobs[0].wait_until_it_says("images/s")
     jobs[-1].process.send_signal(signal.SIGTERM)

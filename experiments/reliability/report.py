@@ -7,12 +7,12 @@ INTRODUCTION = """\
 
 Faults tried on real training processes by `python -m experiments.reliability` (`--only=killed,…`
 for some of them), which wrote this page and the figures beside it, `reliability.json`. The runs are
-tiny (ResNet10 with 4 base channels, 8×8 Spirographs, a checkpoint every three steps), so that most
-of their life is what is dangerous: starting, saving and ending. `make test-slow` tries every family
-in small numbers.
+tiny (ResNet10 with 4 base channels, 8×8 Spirographs, a checkpoint every three steps), so that they
+spend most of their time in the dangerous parts: starting, saving and ending. `make test-slow` tries
+every family in small numbers.
 
 A fault is survived if the run ends as if it had not happened, bit for bit unless the section says
-otherwise; or, where a run has to stop, if it stops with a sentence and loses nothing.
+otherwise; or, if a run has to stop, if it stops with an error message and loses nothing.
 
 | Faults | Tried | Survived | Lost | Made by |
 |---|---|---|---|---|
@@ -58,22 +58,22 @@ being compiled waits for the compiler; an earlier one ends the run at once, with
 def _disk(f: Mapping) -> str:
     outcomes = "\n".join(f"- {name}: {outcome}" for name, outcome in f["faults"].items())
     return f"""\
-A run that has checkpoints is resumed where it cannot write. It must stop with code 1 and a
-sentence, without a traceback; earlier checkpoints must stay unchanged; once there is room, the
-same command must end with the bits of an undisturbed run.
+A run that has checkpoints is resumed where it cannot write. It must stop with code 1 and an error
+message, without a traceback; earlier checkpoints must stay unchanged; once there is space, the same
+command must end with the bits of an undisturbed run.
 
 {outcomes}
 
-A full disk is a small file system in memory and is tried where the user may mount one."""
+The full disk is a small in-memory file system; it is tried only if the user may mount one."""
 
 
 def _damage(f: Mapping) -> str:
     return f"""\
-Every file of a checkpoint in turn missing, cut in half, empty, with a bit flipped, swapped with
-another; parts and whole checkpoints swapped with those of another step. {f["refused"]} of
-{f["tried"]} were refused with a sentence, {f["intact"]} gave what was saved all the same (files
-that reading does not need). Training skips a damaged checkpoint with a warning and resumes from
-the one before."""
+Every file of a checkpoint in turn is removed, cut in half, emptied, given a flipped bit or swapped
+with another; parts and whole checkpoints are swapped with those of another step. {f["refused"]} of
+{f["tried"]} were refused with an error message; {f["intact"]} still gave what was saved (reading
+does not need those files). Training skips a damaged checkpoint with a warning and resumes from the
+one before."""
 
 
 def _devices(f: Mapping) -> str:
@@ -81,17 +81,17 @@ def _devices(f: Mapping) -> str:
     return f"""\
 {counts} devices, changed after steps 7 and 14 of 20, against one device throughout. In float64 the
 largest difference is {f["difference_float64"]:.1e} of the array's largest entry (1e-9 is allowed).
-In float32 the number of devices changes the order of sums, and training carries the difference on:
+In float32 the number of devices changes the order of sums, and training propagates the difference:
 {f["difference_float32"]:.1e} after 20 steps on {f["counts"][0]} devices. Identical bits are
 promised only for the same number of devices."""
 
 
 def _determinism(f: Mapping) -> str:
     return f"""\
-The same seed on the same machine, {f["tried"]} times more: same final bits, same logged metrics.
-They depend on the numbers of devices and of CPU cores that the process may use, because XLA splits
-sums between threads: a scheduler that takes a core away between two starts changes the last digits
-of float32."""
+The same seed on the same machine, {f["tried"]} more times: same final bits, same logged metrics.
+They depend on the number of devices and on the number of CPU cores that the process may use,
+because XLA splits sums between threads: a scheduler that takes a core away between two starts
+changes the last digits of float32."""
 
 
 def _processes(f: Mapping) -> str:
@@ -122,8 +122,8 @@ def _soak(f: Mapping) -> str:
     return f"""\
 {f["minutes"]:.0f} minutes, {f["steps"]} steps, {f["checkpoints"]} checkpoints. Leaving out the
 first fifth, memory went from {memory[0]:.0f} to {memory[1]:.0f} MB (slope
-{f["memory_mb_per_hour"]:.1f} MB per hour over {f["looks"]} looks) and open files from {files[0]} to
-{files[1]} (slope {f["open_files_per_hour"]:.1f} per hour, never more than
+{f["memory_mb_per_hour"]:.1f} MB per hour over {f["looks"]} samples) and open files from {files[0]}
+to {files[1]} (slope {f["open_files_per_hour"]:.1f} per hour, never more than
 {f["open_files_largest"]}). That is {f["memory_kb_per_checkpoint"]:.0f} KB per checkpoint. A run of
 {plain["minutes"]:.0f} minutes and {plain["steps"]} steps without checkpoints had a slope of
 {plain["memory_mb_per_hour"]:.1f} MB per hour; below zero, the system reclaimed idle pages."""

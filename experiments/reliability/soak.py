@@ -14,16 +14,16 @@ WARM_UP = 0.2
 
 NEVER = 10_000_000
 PLAIN_SHARE = 1 / 6
-"""Length of the second run, which writes no checkpoints, to tell what grows with what."""
+"""Length of the second run, which writes no checkpoints, to see what grows with what."""
 
 
 def soak(folder: pathlib.Path, minutes: float = 30.0, every: float = 5.0) -> dict:
-    """Trains for so long, looking at memory and open files every few seconds.
+    """Trains for a while, sampling memory and open files every few seconds.
 
     Args:
       folder: to work in.
       minutes: how long, from the first step on.
-      every: seconds between two looks.
+      every: seconds between two samples.
     """
     hours, memory, files, alive = _watch(folder / "soak", minutes, every)
     plain = _watch(folder / "plain", minutes * PLAIN_SHARE, every, checkpoint__every_steps=NEVER)
@@ -54,7 +54,7 @@ def soak(folder: pathlib.Path, minutes: float = 30.0, every: float = 5.0) -> dic
 
 
 def _watch(workdir: pathlib.Path, minutes: float, every: float, **overrides):
-    """Hours, memory in MB and open files at each look; whether it ran and left as it should."""
+    """Hours, memory in MB and open files at each sample; whether it ran and exited as it should."""
     job = tiny.start(workdir, num_steps=NEVER, log__every_steps=30, **overrides)
     job.wait_until_it_says("images/s")
     begin, seen = time.monotonic(), []
@@ -72,13 +72,13 @@ def _late(hours: np.ndarray) -> np.ndarray:
 
 
 def _slope(hours: np.ndarray, values: np.ndarray) -> float:
-    """Growth an hour after the warm-up."""
+    """Growth per hour after the warm-up."""
     late = _late(hours)
     return float(np.polyfit(hours[late], values[late], 1)[0])
 
 
 def _usage(process: int) -> tuple[float, int]:
-    """Memory of its own in MB, also what was swapped out, and the number of open files."""
+    """Its own memory in MB, including what was swapped out, and the number of open files."""
     lines = pathlib.Path(f"/proc/{process}/status").read_text().splitlines()
     kilobytes = (int(line.split()[1]) for line in lines if line.startswith(("RssAnon", "VmSwap")))
     return sum(kilobytes) / 1024, len(os.listdir(f"/proc/{process}/fd"))

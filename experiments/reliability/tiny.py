@@ -26,7 +26,7 @@ SETTING: dict[str, str | int] = {
     "checkpoint.every_steps": (EVERY := 3),
 }
 CORES = ",".join(map(str, sorted(os.sched_getaffinity(0))))
-"""Those that this program was started on; their number decides the bits of sums."""
+"""The cores that this program was started on; their number affects the bits of sums."""
 
 PATIENCE = 3600
 """Seconds after which a process counts as hung."""
@@ -36,7 +36,7 @@ Arrays = dict[str, np.ndarray]
 
 @dataclasses.dataclass
 class Job:
-    """A training process under way and what it has said so far."""
+    """A running training process and its output so far."""
 
     process: subprocess.Popen
     log: pathlib.Path
@@ -56,7 +56,7 @@ class Job:
             time.sleep(0.02)
 
     def code(self, timeout: float = PATIENCE) -> int:
-        """Its exit code; a process that is still there after `timeout` seconds is killed."""
+        """Its exit code; a process that is still running after `timeout` seconds is killed."""
         try:
             return self.process.wait(timeout)
         except subprocess.TimeoutExpired:
@@ -127,7 +127,7 @@ def finish(workdir: pathlib.Path, **options) -> Arrays:
 
 
 def ends_like(expected: Mapping[str, np.ndarray], workdir: pathlib.Path, **options) -> bool:
-    """Goes on to the end; whether that succeeds and gives the expected bits."""
+    """Resumes to the end; whether that succeeds and gives the expected bits."""
     try:
         return same_bits(finish(workdir, **options), expected)
     except RuntimeError as error:
@@ -136,7 +136,7 @@ def ends_like(expected: Mapping[str, np.ndarray], workdir: pathlib.Path, **optio
 
 
 def whole(workdir: pathlib.Path) -> list[int]:
-    """Steps of the checkpoints that a run lists as whole."""
+    """Steps of the checkpoints that a run lists as complete."""
     return sorted(int(name) for name in _names(workdir / "checkpoints") if name.isdigit())
 
 

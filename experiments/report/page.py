@@ -17,7 +17,7 @@ Cell = str | tuple[str, bool]
 """Text, or text and whether it is its column's best."""
 
 Better = Literal["low", "high"] | None
-"""Which extreme of a metric is better, if either."""
+"""Which extreme of a metric is better, if either is."""
 
 BETTER, WORSE = "42,157,79", "209,73,91"
 
@@ -96,7 +96,7 @@ class Page:
         self._parts.append(_image(png(figure, dpi=110), "png", description))
 
     def panels(self, figures: Sequence[Figure], description: str) -> None:
-        """Adds plots, as many beside each other as the window is wide."""
+        """Adds plots, as many side by side as the window has room for."""
         images = (_image(png(figure, dpi=150), "png", description) for figure in figures)
         self._parts.append(f'<div class="panels">{"".join(images)}</div>')
 
@@ -106,8 +106,8 @@ class Page:
         Args:
           data: its contents.
           kind: `png` or `webp`.
-          description: for those who cannot see it.
-          still: a PNG in place of an animation, for those who want no motion.
+          description: for readers who cannot see it.
+          still: a PNG in place of an animation, for readers who prefer reduced motion.
         """
         image = _image(data, kind, description, "hero")
         if still:
@@ -168,7 +168,7 @@ def comparison(
     names: Mapping[str, tuple[str, Better]],
     runs: Mapping[str, Mapping[str, float]],
 ) -> None:
-    """A table with a row for each metric and a column for each run; the best of a row is marked.
+    """A table with one row per metric and one column per run; the best of a row is marked.
 
     Args:
       page: where it goes.

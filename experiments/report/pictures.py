@@ -23,7 +23,7 @@ CURVES, TILE, FRAMES = 7, 120, 36
 
 @functools.cache
 def _frames() -> np.ndarray:
-    """A strip of curves whose nuisances go round once, `[frame, height, width, 3]` bytes."""
+    """A strip of curves whose nuisances go through one cycle, `[frame, height, width, 3]` bytes."""
     rng = np.random.default_rng(5)
     low, high = np.array([2, 0.1, 0.25, 0.4]), np.array([5, 1.1, 0.6, 1.0])
     x = low + (high - low) * rng.random((CURVES, 4))

@@ -19,9 +19,9 @@ INTRODUCTION = (
     "A contrastive encoder should find what a picture shows and ignore how it was taken. Foster, "
     "Pukdee and Rainforth (ICLR 2021) add a penalty on the derivative of the representation in "
     "the parameters alpha of the transformation, and average representations over M "
-    "transformations at test time. This page has every table and figure of their paper, measured "
-    "anew, and some questions of our own. Numbers are the mean over seeds ± one standard error; "
-    "the best of a column is bold; tinted rows are the paper's."
+    "transformations at test time. This page has every table and figure of their paper, "
+    "remeasured, and some questions of our own. Numbers are the mean over seeds ± one standard "
+    "error; the best of a column is bold; tinted rows are the paper's."
 )
 MANY_ROWS, FEW = 9, 5
 
@@ -60,7 +60,7 @@ def _made(measured: records.Records, text: str) -> bool:
 
 def summary(page: Page, measured: records.Records) -> None:
     """How much was run, on what."""
-    # The median step, since some logs hold hours in which the machine did other work.
+    # The median step, since some logs include hours in which the machine did other work.
     seconds = sum(r["seconds"]["step"] * r["training"]["step"][-1] for r in measured)
     steps = sum(record["training"]["step"][-1] for record in measured)
     seeds = {record["seed"] for record in measured}
@@ -70,7 +70,7 @@ def summary(page: Page, measured: records.Records) -> None:
             "training runs": str(len(measured)),
             "kinds of run": str(len(names)),
             "seeds": str(len(seeds)),
-            "steps in all": f"{steps:,.0f}",
+            "steps in total": f"{steps:,.0f}",
             "hours of training": f"{seconds / 3600:.1f}",
         }
     )
@@ -80,7 +80,7 @@ def summary(page: Page, measured: records.Records) -> None:
 
 
 def sizes(page: Page, measured: records.Records) -> None:
-    """What was trained: one row for each data set."""
+    """What was trained: one row per data set."""
     rows = []
     for data in dict.fromkeys(record["dataset"] for record in measured):
         config = next(record["config"] for record in measured if record["dataset"] == data)

@@ -1,6 +1,6 @@
 """x: where pictures come from. Arrays in memory, or streams that do not fit in it.
 
-A batch is a pure function of (seed, step) in both.
+In both cases a batch is a pure function of (seed, step).
 """
 
 from invclr_jax.data.dataset import Dataset, Split

@@ -1,4 +1,4 @@
-"""Reads tar archives in memory: nothing is unpacked, so nothing can land anywhere."""
+"""Reads tar archives in memory: nothing is unpacked, so nothing is written anywhere."""
 
 import gzip
 import hashlib
@@ -17,7 +17,7 @@ MD5 = {
 """Checksums of the official archives, as their authors publish them."""
 
 LARGEST = 2**28
-"""Bytes beyond which a member cannot be CIFAR's; the largest has 155 million."""
+"""Bytes above which a member cannot be CIFAR's; the largest has 155 million."""
 
 _GZIP_START = b"\x1f\x8b"
 
@@ -30,7 +30,7 @@ def check_md5(path: pathlib.Path) -> None:
         checksum = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
     if checksum != MD5[path.name]:
         raise ValueError(
-            f"{path} has the MD5 checksum {checksum}, the official {path.name} has "
+            f"{path} has the MD5 checksum {checksum}, but the official {path.name} has "
             f"{MD5[path.name]}: "
             "it is damaged, incomplete or another file; fetch it again, or, if you mean this file, "
             "rename it or set config.data.verify=False (verify=False)"
@@ -42,10 +42,10 @@ def read_members(path: pathlib.Path, wanted: Collection[str]) -> dict[str, bytes
 
     Args:
       path: the archive.
-      wanted: base names to read; other members are checked and passed over.
+      wanted: base names to read; other members are checked and skipped.
 
     Returns:
-      Contents by base name, for the wanted ones that are there.
+      Contents by base name, for the wanted members that are present.
     """
     try:
         with path.open("rb") as raw:
@@ -54,8 +54,8 @@ def read_members(path: pathlib.Path, wanted: Collection[str]) -> dict[str, bytes
             return _read(gzip.GzipFile(fileobj=raw) if packed else raw, path, wanted)
     except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise ValueError(
-            f"{path} is not a whole tar archive ({error}): it is truncated, damaged or something "
-            "else; fetch it again"
+            f"{path} is not a complete tar archive ({error}): it is truncated, damaged or "
+            "something else; fetch it again"
         ) from None
 
 
@@ -70,12 +70,12 @@ def _read(
             if not member.isfile() or name not in wanted:
                 continue
             if name in contents or member.size > LARGEST:
-                fault = "comes twice" if name in contents else f"claims {member.size} bytes"
+                fault = "occurs twice" if name in contents else f"claims {member.size} bytes"
                 raise ValueError(f"member {member.name} of {path} {fault}: this is not CIFAR")
             file = archive.extractfile(member)
             assert file is not None  # a regular file always opens
             contents[name] = file.read()
-    while stream.read(2**20):  # to the end, where gzip keeps the checksum of it all
+    while stream.read(2**20):  # to the end, where gzip keeps its checksum
         pass
     return contents
 

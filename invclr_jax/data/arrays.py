@@ -9,7 +9,7 @@ from invclr_jax.data.dataset import Dataset, Split, own_dataset
 
 
 def load_arrays(path: pathlib.Path) -> Dataset:
-    """Reads `train_images`, and where there are any `train_labels`, `test_images`, `test_labels`.
+    """Reads `train_images` and, if present, `train_labels`, `test_images` and `test_labels`.
 
     Args:
       path: an `.npz` file. Images are uint8 `[n, h, w, c]` with any number of channels, or floats
@@ -69,7 +69,7 @@ def _array_split(arrays: dict[str, np.ndarray], part: str, path: pathlib.Path) -
     if not np.issubdtype(labels.dtype, np.integer) or labels.shape != images.shape[:1]:
         raise ValueError(
             f"{part}_labels of {path} has dtype {labels.dtype} and shape {labels.shape}: "
-            f"expected {len(images)} integers, one for each image"
+            f"expected {len(images)} integers, one per image"
         )
     if labels.min() < 0 or labels.max() >= 2**31:
         raise ValueError(
@@ -95,7 +95,7 @@ def _as_uint8(images: np.ndarray, where: str) -> UInt8[np.ndarray, "n h w c"]:
     if not np.issubdtype(images.dtype, np.floating):
         raise ValueError(f"{where} has dtype {images.dtype}: use uint8, or floats in [0, 1]")
     low, high = images.min(), images.max()
-    if not (low >= 0 and high <= 1):  # also where there is a NaN
+    if not (low >= 0 and high <= 1):  # also true for NaN
         raise ValueError(
             f"{where} are floats from {low:g} to {high:g}, outside [0, 1]: scale them, or save "
             "them as uint8 from 0 to 255"

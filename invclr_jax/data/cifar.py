@@ -18,7 +18,7 @@ STATISTICS: dict[str, tuple[Channels, Channels]] = {
     "cifar10": ((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)),
     "cifar100": ((0.5071, 0.4865, 0.4409), (0.2009, 0.1984, 0.2023)),
 }
-"""Channel means and deviations that the paper's authors normalise by."""
+"""Channel means and standard deviations that the paper's authors normalise with."""
 
 _PIXELS = 3 * 32 * 32
 
@@ -47,7 +47,7 @@ class Layout:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The files that must be there."""
+        """The files that must be present."""
         return (*self.train, self.test)
 
 
@@ -75,7 +75,7 @@ LAYOUTS = tuple(_layouts())
 
 
 def recognise(files: Collection[str], name: str) -> Layout | None:
-    """The layout that these files belong to: complete ones first, among them those of `name`."""
+    """The layout these files belong to: complete ones first, and of those the ones for `name`."""
     present = set(files)
     candidates = [layout for layout in LAYOUTS if present & set(layout.files)]
     return min(
@@ -86,7 +86,7 @@ def recognise(files: Collection[str], name: str) -> Layout | None:
 
 
 def read_folder(folder: pathlib.Path, name: str) -> Dataset | None:
-    """Reads an unpacked archive; None if the folder holds no file of CIFAR."""
+    """Reads an unpacked archive; None if the folder holds no CIFAR file."""
     files = {entry.name for entry in folder.iterdir() if entry.is_file()}
     layout = recognise(files, name)
     if layout is None:
@@ -97,14 +97,14 @@ def read_folder(folder: pathlib.Path, name: str) -> Dataset | None:
 
 
 def read_archive(path: pathlib.Path, name: str, verify: bool) -> Dataset:
-    """Reads an archive; with `verify` one with an official name must have its checksum."""
+    """Reads an archive; with `verify`, an official name requires the official checksum."""
     if verify:
         archives.check_md5(path)
     wanted = {file for layout in LAYOUTS for file in (*layout.files, layout.names)}
     contents = archives.read_members(path, wanted)
     layout = recognise(contents, name)
     if layout is None:
-        raise ValueError(f"{path} (config.data.path) holds no file of {TITLES[name]}")
+        raise ValueError(f"{path} (config.data.path) holds no {TITLES[name]} file")
     _check_whole(layout, name, contents, path)
     return _decode(layout, contents, path)
 
@@ -140,10 +140,10 @@ def _decode(layout: Layout, contents: dict[str, bytes], path: pathlib.Path) -> D
 
 
 def make_dataset(name: str, train: Split, test: Split, names: tuple[str, ...] | None) -> Dataset:
-    """A CIFAR dataset with its constants; wrong label names are left out rather than refused."""
+    """A CIFAR dataset with its constants; wrong label names are dropped rather than refused."""
     if (len(train), len(test)) != OFFICIAL_SIZES:
         logging.getLogger(__name__).warning(
-            "this %s has %d training and %d test images, the official one %d and %d",
+            "this %s has %d training and %d test images, the official one has %d and %d",
             *(TITLES[name], len(train), len(test), *OFFICIAL_SIZES),
         )
     num_classes, (mean, std) = NUM_CLASSES[name], STATISTICS[name]
@@ -168,7 +168,7 @@ def _decode_binary(raw: bytes, layout: Layout, where: str) -> tuple[np.ndarray, 
     length = label_bytes + _PIXELS
     if len(raw) == 0 or len(raw) % length:
         raise ValueError(
-            f"{where} has {len(raw)} bytes, which is not one or more records of {length}: "
+            f"{where} has {len(raw)} bytes, which is not a positive multiple of {length}: "
             "it is empty, truncated or not a file of the binary version"
         )
     records = np.frombuffer(raw, np.uint8).reshape(-1, length)

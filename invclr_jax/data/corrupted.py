@@ -1,6 +1,6 @@
 """Reader of CIFAR-10-C and CIFAR-100-C (Hendrycks and Dietterich, Zenodo 2535967 and 3555552).
 
-A folder holds one file for each corruption, such as `fog.npy`: the test pictures at severity 1,
+A folder holds one file per corruption, such as `fog.npy`: the test pictures at severity 1,
 then at severity 2, and so on up to 5. Their classes are in `labels.npy`.
 """
 
@@ -20,7 +20,7 @@ def load_corrupted(path: str | os.PathLike[str], name: str, severity: int) -> Sp
 
     Args:
       path: the unpacked folder `CIFAR-10-C` or `CIFAR-100-C`.
-      name: of the corruption, as its file is called: `gaussian_noise`, `fog`, ...
+      name: of the corruption, as in its file name: `gaussian_noise`, `fog`, ...
       severity: from 1 to 5.
 
     Returns:

@@ -1,4 +1,4 @@
-"""A dataset is arrays in memory, as all data of this paper fits, or pictures that are streamed."""
+"""A dataset: arrays in memory, where all of the paper's data fits, or streamed pictures."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -11,11 +11,11 @@ from invclr_jax.data.streaming.pictures import Pictures
 Images = UInt8[np.ndarray, "n h w c"] | Float32[np.ndarray, "n factors"] | Pictures
 Labels = Int32[np.ndarray, " n"] | Float32[np.ndarray, "n targets"]
 Channels = tuple[float, ...]
-"""A number for each channel."""
+"""One number per channel."""
 
 
 class Unusable(ValueError):
-    """Data is there but cannot be used; an error only where nothing better exists."""
+    """Data exists but cannot be used; an error only if nothing better is found."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -23,9 +23,9 @@ class Split:
     """The training or the test part of a dataset.
 
     Attributes:
-      images: pictures `[n, h, w, c]`, an array or `Pictures` that are read when asked for; for
+      images: pictures `[n, h, w, c]`, an array, or `Pictures` that are read on demand; for
         Spirograph the factors `[n, 4]` to render them from.
-      labels: classes `[n]`, or regression targets `[n, t]`, or None where there are none.
+      labels: classes `[n]`, or regression targets `[n, t]`, or None if there are none.
     """
 
     images: Images
@@ -36,7 +36,7 @@ class Split:
             raise ValueError("the dataset is empty: at least one image is needed")
         if self.labels is not None and len(self.labels) != len(self.images):
             raise ValueError(
-                f"{len(self.images)} images but {len(self.labels)} labels: give one for each image"
+                f"{len(self.images)} images but {len(self.labels)} labels: give one per image"
             )
 
     def __len__(self) -> int:
@@ -44,11 +44,11 @@ class Split:
 
     @property
     def array(self) -> np.ndarray:
-        """The images in memory, or a sentence if they are streamed."""
+        """The images in memory; raises a ValueError if they are streamed."""
         if isinstance(self.images, Pictures):
             raise ValueError(
-                f"these {len(self)} pictures are streamed, and all of them are needed in memory "
-                "here: load them as folder or arrays, or take a few, images[rows]"
+                f"these {len(self)} pictures are streamed, but all of them are needed in memory "
+                "here: load them as folder or arrays, or take a few with images[rows]"
             )
         return self.images
 
@@ -61,7 +61,7 @@ class Split:
 
     @property
     def rows(self) -> Mapping[str, np.ndarray]:
-        """What a training step gathers from: `image`, and `label` where there are labels."""
+        """What a training step gathers from: `image`, and `label` if there are labels."""
         rows = {"image": self.array}
         return rows if self.labels is None else rows | {"label": self.labels}
 
@@ -73,7 +73,7 @@ class Dataset:
     Attributes:
       name: the name it was loaded by.
       train: the training split.
-      test: the test split, always whole; None where the user's data has none.
+      test: the test split, always complete; None if the user's data has none.
       num_classes: number of classes; None without labels and for regression.
       mean: channel means of the training images scaled to [0, 1]; None if not to be normalised.
       std: their standard deviations.
@@ -99,7 +99,7 @@ class Dataset:
 
 
 def check_labels(labels: np.ndarray, num_classes: int, where: str) -> None:
-    """Refuses classes that are not among 0 … num_classes - 1."""
+    """Refuses classes outside 0 … num_classes - 1."""
     wrong = (labels < 0) | (labels >= num_classes)
     if wrong.any():
         first = int(np.argmax(wrong))
@@ -112,9 +112,9 @@ def check_labels(labels: np.ndarray, num_classes: int, where: str) -> None:
 def channel_statistics(images: UInt8[np.ndarray, "n h w c"]) -> tuple[Channels, Channels]:
     """Mean and standard deviation of each channel of uint8 images, on the scale [0, 1].
 
-    From counts of the 256 values, a thousand images at a time, so that nothing as large as the
-    dataset is made. A channel that never changes gets one grey level as its deviation, because it
-    is divided by.
+    Computed from counts of the 256 values, a thousand images at a time, so that nothing as large as
+    the dataset is allocated. A constant channel gets one grey level as its deviation, because the
+    deviation is a divisor.
     """
     channels = images.shape[-1]
     counts = np.zeros((channels, 256))

@@ -15,7 +15,7 @@ MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
 
 GAP = 2
 """JPEG files are decoded at a half, a quarter or an eighth of their size as long as GAP times the
-wanted one is left, so that the resampling filter still has enough to work on."""
+wanted size is left, so that the resampling filter still has enough to work with."""
 
 Shape = tuple[int, int, int]
 """Height, width and channels."""
@@ -25,28 +25,28 @@ Encoded = str | os.PathLike[str] | bytes
 
 
 class UnreadableError(ValueError):
-    """What should be a picture is none."""
+    """What should be a picture is not one."""
 
 
 def check_shape(size: int, channels: int) -> None:
-    """Refuses sizes and channels that no picture can be given."""
+    """Refuses sizes and numbers of channels that no picture can have."""
     if size < 1:
         raise ValueError(f"picture size {size} is not positive: use 1 or more")
     if channels not in MODES:
         raise ValueError(
-            f"pictures of {channels} channels cannot be read: use one of {list(MODES)}"
+            f"pictures with {channels} channels cannot be read: use one of {list(MODES)}"
         )
 
 
 def squeezed(picture: Encoded, shape: Shape) -> UInt8[np.ndarray, "h w c"]:
-    """All of a picture in the given shape, whatever becomes of its aspect."""
+    """The whole picture in the given shape; its aspect ratio may change."""
     image = _upright(picture, shape[2])
     resized = image.resize((shape[1], shape[0]), Image.Resampling.BICUBIC)
     return np.asarray(resized).reshape(shape)
 
 
 def cropped(picture: Encoded, shape: Shape) -> UInt8[np.ndarray, "h w c"]:
-    """The middle of a picture, as large as fits in it, in the given shape.
+    """The largest centre crop of a picture, resized to the given shape.
 
     Args:
       picture: a PNG or JPEG file, or its contents.
@@ -63,7 +63,7 @@ def cropped(picture: Encoded, shape: Shape) -> UInt8[np.ndarray, "h w c"]:
 
 
 def _upright(picture: Encoded, channels: int, least: tuple[int, int] | None = None) -> Image.Image:
-    """The decoded picture as its camera was held; JPEG perhaps smaller, but not below `least`.
+    """The decoded picture as the camera was held; a JPEG may be smaller, but not below `least`.
 
     Args:
       picture: a file, or its contents.
@@ -75,9 +75,9 @@ def _upright(picture: Encoded, channels: int, least: tuple[int, int] | None = No
     try:
         with Image.open(opened, formats=("PNG", "JPEG")) as image:
             if image.mode in ("F", "I") or image.mode.startswith("I;"):
-                raise ValueError(f"mode {image.mode}: more than 8 bits a channel")
+                raise ValueError(f"mode {image.mode}: more than 8 bits per channel")
             if least is not None:
-                image.draft(None, (max(least), max(least)))  # it may yet be turned
+                image.draft(None, (max(least), max(least)))  # it may still be rotated
             turned = image.getexif().get(ExifTags.Base.Orientation, 1) != 1
             image.load()  # before its file is closed
             # Each of these would copy the picture.

@@ -1,8 +1,8 @@
 """Brings batches to the devices: rows that already live there, or rows sent ahead of their step.
 
-All ways hand a step `(rows, indices)` and the step gathers `rows[indices]` on each device, so the
-compiled step does not know which way is used, and all ways give the same batches. Pictures that
-are streamed are read ahead too, see `streaming`.
+Either way a step receives `(rows, indices)` and gathers `rows[indices]` on each device, so the
+compiled step does not know which way is used, and both give the same batches. Streamed pictures
+are read ahead too, see `streaming`.
 """
 
 import collections
@@ -26,10 +26,10 @@ AHEAD = 2
 """Steps whose rows the host feed prepares while the devices compute."""
 
 SHARE = 4
-"""A dataset fits on a device if it takes at most one part in SHARE of its memory."""
+"""A dataset fits on a device if it takes at most 1/SHARE of its memory."""
 
 UNKNOWN_MEMORY = 2**33
-"""Bytes assumed over all local devices where they do not tell (CPU)."""
+"""Bytes assumed for all local devices together if they report none (CPU)."""
 
 Rows = Mapping[str, np.ndarray]
 Batch = tuple[Mapping[str, Array], Int32[Array, "devices per_device"]]
@@ -39,7 +39,7 @@ Indices = Callable[[int], np.ndarray]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Feed:
-    """Iterates over (step, (rows, indices)); as a context it also ends its thread on the way out.
+    """Iterates over (step, (rows, indices)); as a context manager it also ends its thread on exit.
 
     Attributes:
       batches: the steps still to come.
@@ -77,7 +77,7 @@ def make_feed(
     Args:
       split: the training set.
       seed: of the run; the order depends on nothing else.
-      batch_size: of the global batch; the number of all devices must divide it.
+      batch_size: of the global batch; a multiple of the number of all devices.
       num_steps: of the whole run.
       start_step: where to resume.
       on_device: True keeps the whole split on every device, False sends each batch from the host,
@@ -86,7 +86,7 @@ def make_feed(
       process_count: number of processes; JAX's own if None.
 
     Returns:
-      A feed of (step, (rows, indices)): rows holds `image` and, where there are labels, `label`,
+      A feed of (step, (rows, indices)): rows holds `image` and, if there are labels, `label`,
       each with a leading device axis for `pmap`; a step gathers `rows[indices]` on each device.
     """
     process_index = jax.process_index() if process_index is None else process_index
@@ -117,14 +117,14 @@ def make_feed(
 
 
 def blocks_of_pictures(pictures: Pictures) -> tuple[int, ...] | None:
-    """Rows in each block of a source that is read by blocks; None for any other, and for a part."""
+    """Rows in each block of a source that is read in blocks; None for others and for a part."""
     blocks = blocks_of(pictures.source) if pictures.rows is None else None
     return None if blocks is None else tuple(blocks)
 
 
 @dataclasses.dataclass(frozen=True)
 class _Indices:
-    """step -> this process's rows, `[devices, per_device]`; it is sent to workers."""
+    """step -> this process's rows, `[devices, per_device]`; this is sent to workers."""
 
     seed: int
     num_examples: int
@@ -138,7 +138,7 @@ class _Indices:
         return device_indices(rows, local_devices=self.local_devices, **self.process)
 
     def flat(self, step: int) -> np.ndarray:
-        """All of them in one row."""
+        """The same rows as one axis."""
         return self(step).reshape(-1)
 
 
@@ -150,19 +150,19 @@ def fits_on_devices(split: Split) -> bool:
 
 
 def fits(split: Split, room: int) -> bool:
-    """Whether a device with so many bytes of memory has room for a copy of the split."""
+    """Whether a device with this many bytes of memory has room for a copy of the split."""
     return sum(rows.nbytes for rows in split.rows.values()) * SHARE <= room
 
 
 def _from_devices(rows: Rows, indices: Indices, steps: range) -> Batches:
-    """Every device keeps all rows; only indices travel."""
+    """Every device keeps all rows; only indices are sent."""
     copies = parallel.replicate(rows)
     for step in steps:
         yield step, (copies, parallel.distribute(indices(step)))
 
 
 def _from_host(rows: Rows, indices: Indices, steps: range) -> Batches:
-    """A thread gathers and sends the rows of the next steps; all of them are gathered there."""
+    """A thread gathers the rows of the next steps and sends them; a step takes all of them."""
 
     def prepare(step: int) -> Batch:
         chosen = indices(step)
@@ -174,7 +174,7 @@ def _from_host(rows: Rows, indices: Indices, steps: range) -> Batches:
 def _from_stream(
     pictures: Pictures, labels: np.ndarray | None, indices: _Indices, steps: range
 ) -> Batches:
-    """A thread takes pictures from those who read them, and sends them."""
+    """A thread takes pictures from their readers and sends them."""
     if not steps:
         return
     read = stream(pictures, indices.flat, steps, indices(steps.start).size)
@@ -193,13 +193,13 @@ def _from_stream(
 
 
 def _send(rows: Rows, chosen: np.ndarray) -> Batch:
-    """Rows `[devices, per_device, ...]`, of which a step gathers all."""
+    """Rows `[devices, per_device, ...]`, all of which a step gathers."""
     everything = np.broadcast_to(np.arange(chosen.shape[1], dtype=np.int32), chosen.shape)
     return parallel.distribute(rows), parallel.distribute(everything)
 
 
 def _ahead(prepare: Callable[[int], Batch], steps: range) -> Batches:
-    """Batches of a thread that is a few steps ahead, and no more."""
+    """Batches from a thread that stays a few steps ahead, and no more."""
     ahead: collections.deque[concurrent.futures.Future[Batch]] = collections.deque()
     with concurrent.futures.ThreadPoolExecutor(1, "host feed") as thread:
         for step in steps:

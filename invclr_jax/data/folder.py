@@ -1,4 +1,4 @@
-"""A user's own pictures as PNG and JPEG files in a folder for each class."""
+"""A user's own pictures as PNG and JPEG files, one folder per class."""
 
 import concurrent.futures
 import logging
@@ -17,7 +17,8 @@ def load_folder(path: pathlib.Path, *, size: int | None = None, channels: int = 
     Other files are skipped and counted in one line of the log.
 
     Args:
-      path: the folder; PNG and JPEG files, any size and shape, also in folders of a class folder.
+      path: the folder; PNG and JPEG files of any size and shape, also in subfolders of a
+        class folder.
       size: pixels per side to resize every picture to; None means 32.
       channels: 1 for grey, 3 for colour, with transparency 2 or 4.
 
@@ -32,7 +33,7 @@ def load_folder(path: pathlib.Path, *, size: int | None = None, channels: int = 
     size = 32 if size is None else size
     check_shape(size, channels)
     parts = {entry.name for entry in path.iterdir() if entry.is_dir() and not _hidden(entry)}
-    # A class may be called "train" (CIFAR-100 has it), but hardly be the only one.
+    # A class may be called "train" (CIFAR-100 has one), but is hardly the only one.
     has_parts = "train" in parts and parts <= {"train", "test"}
     shape = (size, size, channels)
     train, names = _folder_split(path / "train" if has_parts else path, shape, None)
@@ -62,7 +63,7 @@ def list_pictures(
     outside = [entry for entry in skipped if _is_picture(entry)]
     if outside:
         raise ValueError(
-            f"{outside[0]} lies beside the class folders of {folder}: move pictures into a folder "
+            f"{outside[0]} is beside the class folders of {folder}: move pictures into a folder "
             "for their class (one folder for all if there are no classes)"
         )
     numbers = {name: number for number, name in enumerate(known or [e.name for e in folders])}
@@ -81,7 +82,7 @@ def list_pictures(
         raise ValueError(f"{folder} holds no pictures: put PNG or JPEG files into class folders")
     if skipped:
         logging.getLogger(__name__).warning(
-            "skipped %d files of %s that are not pictures (%s), such as %s",
+            "skipped %d files in %s that are not pictures (%s), such as %s",
             *(len(skipped), folder, ", ".join(SUFFIXES), skipped[0]),
         )
     return pictures, np.array(labels, np.int32), tuple(numbers)
@@ -96,7 +97,7 @@ def _is_picture(path: pathlib.Path) -> bool:
 
 
 def _files(folder: pathlib.Path) -> list[pathlib.Path]:
-    """All files below a class folder, in order, without those that are hidden."""
+    """All files below a class folder, in order, without hidden ones."""
     inside = ((path, path.relative_to(folder).parts) for path in folder.rglob("*"))
     return sorted(
         path
@@ -107,7 +108,7 @@ def _files(folder: pathlib.Path) -> list[pathlib.Path]:
 
 def _read_pictures(files: list[pathlib.Path], shape: Shape) -> UInt8[np.ndarray, "n size size c"]:
     images = np.empty((len(files), *shape), np.uint8)
-    with concurrent.futures.ThreadPoolExecutor() as pool:  # decoding leaves Python's lock
+    with concurrent.futures.ThreadPoolExecutor() as pool:  # decoding releases Python's lock
         for i, image in enumerate(pool.map(lambda file: _read_picture(file, shape), files)):
             images[i] = image
     return images

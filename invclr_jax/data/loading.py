@@ -23,12 +23,12 @@ Loader = Callable[..., Dataset]
 def load(
     name: str | Loader, *, path: str | os.PathLike[str] | None = None, **options: Any
 ) -> Dataset:
-    """Loads a dataset into memory, or makes one that is read while training.
+    """Loads a dataset into memory, or makes one that is read during training.
 
     Args:
       name: `cifar10`, `cifar100`, `arrays` (an `.npz` file), `folder` (class folders of pictures),
-        `stream` (class folders, parquet or tfds, which stay where they are) or `spirograph`; or a
-        function of your own, which is called with `path`, where one is given, and the options, and
+        `stream` (class folders, parquet or tfds, read on demand) or `spirograph`; or a
+        function of your own, which is called with `path`, if one is given, and the options, and
         returns a `Dataset`.
       path: the file or folder to read. CIFAR is recognised by what the path contains: an official
         archive or the folder it unpacks to (binary or python version), a folder with either in it,
@@ -55,7 +55,7 @@ def load(
         return load_cifar(name, _path(path), **options)
     if name == "spirograph":
         if path:
-            raise ValueError(f"spirograph is made, not read: leave out the path {path}")
+            raise ValueError(f"spirograph is generated, not read: leave out the path {path}")
         return load_spirograph(**options)
     place = _path(path)
     if place is None or not place.exists():
@@ -85,7 +85,7 @@ def load_cifar(
       name: `cifar10` or `cifar100`.
       path: see `load`.
       verify: whether an archive with an official name must have the official checksum.
-      download: whether to fetch the archive where there is no CIFAR at the path.
+      download: whether to fetch the archive if there is no CIFAR at the path.
 
     Returns:
       The dataset; its rows are in the official order in every form.

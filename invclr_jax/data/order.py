@@ -17,7 +17,7 @@ def epoch_order(seed: int, epoch: int, num_examples: int) -> Int32[np.ndarray, "
 
 
 WINDOW = 16
-"""Blocks whose rows an epoch mixes."""
+"""Blocks whose rows are mixed together."""
 
 
 @functools.lru_cache(maxsize=4)
@@ -44,10 +44,10 @@ def block_order(seed: int, epoch: int, blocks: tuple[int, ...]) -> Int32[np.ndar
 
 
 def steps_per_epoch(num_examples: int, batch_size: int) -> int:
-    """Whole batches in an epoch; the incomplete one at its end is dropped."""
+    """Complete batches in an epoch; the incomplete one at its end is dropped."""
     if not 1 <= batch_size <= num_examples:
         raise ValueError(
-            f"batch size {batch_size} does not suit {num_examples} training images: "
+            f"batch size {batch_size} does not fit {num_examples} training images: "
             f"use 1 to {num_examples}"
         )
     return num_examples // batch_size
@@ -70,7 +70,7 @@ def batch_indices(
       blocks: rows in each block of data that is read by blocks, see `block_order`.
 
     Returns:
-      Indices into the training set; within an epoch no row comes twice.
+      Indices into the training set; within an epoch no row occurs twice.
     """
     epoch, batch = divmod(step, steps_per_epoch(num_examples, batch_size))
     if blocks is None:
@@ -81,13 +81,13 @@ def batch_indices(
 
 
 def check_batch_size(batch_size: int, num_devices: int) -> None:
-    """Refuses a global batch that does not divide over all devices."""
+    """Refuses a global batch that does not divide evenly over all devices."""
     if batch_size >= 1 and batch_size % num_devices == 0:
         return
     below = batch_size // num_devices * num_devices
     nearest = f"{below} or {below + num_devices}" if below > 0 else f"{num_devices}"
     raise ValueError(
-        f"batch size {batch_size} does not divide over {num_devices} devices: use {nearest}"
+        f"batch size {batch_size} does not divide evenly over {num_devices} devices: use {nearest}"
     )
 
 
@@ -100,7 +100,7 @@ def device_indices(
 ) -> Int32[np.ndarray, "devices per_device"]:
     """This process's part of a global batch, `[local_devices, per_device]`.
 
-    The batch is cut into contiguous pieces, one a device, in the order of all devices, so that
+    The batch is cut into contiguous pieces, one per device, in the order of all devices, so that
     putting the pieces of all devices together gives the same batch on any number of them.
     """
     check_batch_size(len(indices), process_count * local_devices)

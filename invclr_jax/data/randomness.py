@@ -1,4 +1,4 @@
-"""Where the chance in the data comes from: one independent stream for each purpose."""
+"""Randomness of the data: one independent stream per purpose."""
 
 import zlib
 
@@ -6,7 +6,7 @@ import numpy as np
 
 
 def generator(seed: int, purpose: str, *counters: int) -> np.random.Generator:
-    """A generator that depends on its arguments only.
+    """A generator that depends only on its arguments.
 
     Args:
       seed: the user's seed, at least 0.

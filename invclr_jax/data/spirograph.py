@@ -51,8 +51,8 @@ def load_spirograph(*, seed: int = 0, num_train: int = 100_000, num_test: int = 
       num_test: test rows; they do not depend on `num_train`.
 
     Returns:
-      A dataset whose images and labels both are the factors: what is rendered is what a regression
-      has to find.
+      A dataset whose images and labels are both the factors: what is rendered is what a regression
+      has to recover.
     """
     train, test = draw_factors(seed, "train", num_train), draw_factors(seed, "test", num_test)
     return Dataset(

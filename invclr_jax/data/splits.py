@@ -15,7 +15,7 @@ Targets = Int[np.ndarray, " n"] | Float[np.ndarray, "n targets"]
 def sample(split: Split, size: int | None, *, seed: int = 0) -> Split:
     """A random sample of some rows, in the order of the split.
 
-    The classes keep their proportions, each has at least one row where `size` allows, and a
+    The classes keep their proportions, each has at least one row if `size` allows, and a
     smaller sample is part of a larger one with the same seed.
 
     Args:
@@ -32,7 +32,7 @@ def sample(split: Split, size: int | None, *, seed: int = 0) -> Split:
 
 
 def _sample_rows(classes: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
-    """The k-th row of a class of n, in random order, comes at k/n of the way: take the first."""
+    """In random order, the k-th of a class's n rows gets the rank k/n: take the lowest ranks."""
     order = rng.permutation(len(classes))
     by_class = order[np.argsort(classes[order], kind="stable")]
     counts = np.unique(classes, return_counts=True)[1]
@@ -44,7 +44,7 @@ def _sample_rows(classes: np.ndarray, size: int, rng: np.random.Generator) -> np
 
 
 def _classes(labels: np.ndarray | None, num_rows: int) -> np.ndarray:
-    """The classes, or one for all rows where there are none."""
+    """The classes, or a single one for all rows if there are none."""
     return labels if labels is not None and labels.ndim == 1 else np.zeros(num_rows, int)
 
 
@@ -53,8 +53,8 @@ def fraction_indices(
 ) -> Int[np.ndarray, " some"]:
     """Rows that keep their labels, the same fraction of every class.
 
-    With one seed a smaller fraction is part of a larger one, so that points of one curve differ by
-    the rows added and by nothing else.
+    With one seed a smaller fraction is part of a larger one, so that points on one curve differ
+    only by the rows added.
 
     Args:
       labels: classes `[n]`, or regression targets `[n, t]`, which are drawn regardless of value.
@@ -72,10 +72,10 @@ def fraction_indices(
 def validation_indices(
     labels: Targets, fraction: float = 0.1, *, seed: int = 0
 ) -> tuple[Int[np.ndarray, " fit"], Int[np.ndarray, " validation"]]:
-    """Cuts a training set in two: rows to fit on, and rows to choose regularisation by.
+    """Splits a training set in two: rows to fit on, and rows to choose regularisation with.
 
     Args:
-      labels: as for `fraction_indices`; cut classes each give the same fraction.
+      labels: as for `fraction_indices`; each class gives the same fraction.
       fraction: of the rows to hold out, above 0 and below 1.
       seed: of the draw.
 
@@ -85,10 +85,10 @@ def validation_indices(
     if not 0 < fraction < 1:
         raise ValueError(f"validation fraction {fraction} is not above 0 and below 1")
     if len(labels) < 2:
-        raise ValueError(f"{len(labels)} row cannot be cut in two: give at least 2 rows")
+        raise ValueError(f"{len(labels)} row cannot be split in two: give at least 2 rows")
     held_out = _draw(labels, fraction, generator(seed, "validation"))
     fit = np.setdiff1d(np.arange(len(labels)), held_out)
-    if len(fit) == 0:  # every class has one row: give the last back
+    if len(fit) == 0:  # every class has one row: put the last one back
         fit, held_out = held_out[-1:], held_out[:-1]
     return fit, held_out
 

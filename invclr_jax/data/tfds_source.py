@@ -43,7 +43,7 @@ def find_prepared(folder: pathlib.Path, name: str) -> pathlib.Path | None:
         for place in (folder / name, folder)
         if place.name == name and place.is_dir()
         for info in place.glob("*/dataset_info.json")
-        # what is being prepared, or was interrupted, lies in "incomplete.…"
+        # what is being prepared, or was interrupted, is in "incomplete.…"
         if all(number.isdigit() for number in info.parent.name.split("."))
     ]
     return max(versions, key=lambda v: [int(n) for n in v.name.split(".")], default=None)
@@ -58,7 +58,7 @@ def read_prepared(version: pathlib.Path) -> Dataset:
     Returns:
       The dataset.
     """
-    import tensorflow_datasets as tfds  # here, because it takes a second to import
+    import tensorflow_datasets as tfds  # imported here because it takes a second
 
     name = version.parent.name
     try:
@@ -105,7 +105,7 @@ def fetch(name: str, folder: pathlib.Path) -> pathlib.Path:
         download_dir=folder / "downloads", dataset_name=name, force_checksums_validation=True
     )
     try:
-        # tfds tries again for minutes where there is no network: ask once before.
+        # Without a network tfds retries for minutes: try once first.
         if fetched(name, folder) is None:
             request = urllib.request.Request(url, method="HEAD")
             urllib.request.urlopen(request, timeout=20).close()

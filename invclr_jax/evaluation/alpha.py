@@ -1,4 +1,4 @@
-"""What z tells of alpha: how well a linear model reads the transformation from a feature."""
+"""What z reveals about alpha: how well a linear model reads the transformation from it."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -44,10 +44,10 @@ def predict_alpha(
     seed: int = 0,
     method: str = "closed_form",
 ) -> AlphaPrediction:
-    """Ridge regression of alpha on standardised features: a higher error, more invariance.
+    """Ridge regression of alpha on standardised features: a higher error means more invariance.
 
-    The objective is a sum over components, so that each takes its own l2 from one path of fits.
-    Features that vary in a few rows only are left out, see `standardised`.
+    The objective is a sum over components, so each takes its own l2 from one path of fits. Features
+    that vary in only a few rows are left out, see `standardised`.
 
     Args:
       features: z of training samples, one random transformation each.
@@ -55,7 +55,7 @@ def predict_alpha(
       test_features: z of test samples.
       test_alpha: theirs.
       grid: weights to choose from.
-      validation_fraction: of the training rows, held out to choose by.
+      validation_fraction: of the training rows, held out for choosing.
       seed: of that split.
       method: `closed_form` or `lbfgs`.
     """

@@ -18,10 +18,10 @@ from invclr_jax.transforms.base import NoPlainVersion, Transform, alpha_names
 
 Metrics = dict[str, float]
 Pair = tuple[np.ndarray, np.ndarray]
-"""Something of the training rows and of the test rows."""
+"""One thing for the training rows and one for the test rows."""
 
 DECIDE_NOTHING = ("batch_size", "memory")
-"""Settings that change no metric."""
+"""Settings that do not change any metric."""
 
 # Purposes of the evaluation's random keys.
 AVERAGE, CONDITIONAL, ALPHA, SHIFT, CORRUPTION = range(5)
@@ -77,7 +77,7 @@ class Context:
 
     @property
     def num_classes(self) -> int:
-        """Number of classes; raises where there are none."""
+        """Number of classes; raises if there are none."""
         if self.dataset.num_classes is None:
             labels_of(self.train)
             raise ValueError("the labels of this data are numbers, not classes")
@@ -92,7 +92,7 @@ class Context:
 
     @functools.cached_property
     def fingerprint(self) -> dict[str, Any] | None:
-        """Everything that decides the metrics; None where the encoder does not show its weights."""
+        """Everything the metrics depend on; None if the encoder does not expose its weights."""
         weights = fingerprint.of_encoder(self.encoder.encode_inputs)
         if weights is None:
             return None
@@ -119,7 +119,7 @@ class Context:
 
     @functools.cached_property
     def averages(self) -> dict[int, Pair]:
-        """M -> averaged features, from one pass of the largest M."""
+        """M -> averaged features, from one pass with the largest M."""
         return self.averaged(self.transform, self.settings.num_samples, AVERAGE)
 
     def averages_at(self, nums: Sequence[int]) -> dict[int, Pair]:
@@ -151,7 +151,7 @@ class Context:
     def drawn_from(self, other: Transform, purpose: int) -> Pair:
         """Features under one draw of another transform's alpha and beta, applied by our own.
 
-        The other differs in its distribution only, so nothing is compiled anew.
+        The other differs only in its distribution, so nothing is recompiled.
         """
 
         def given(encode, transform, x, key, **options):
@@ -189,11 +189,11 @@ class Context:
         conditional = functools.partial(features.conditional_features, num_alphas=number)
         return self.pass_over(f"{number} alphas", images, self.key(CONDITIONAL), conditional)
 
-    # What the data and the transform are like ------------------------------------------------
+    # Properties of the data and the transform ------------------------------------------------
 
     @property
     def standard(self) -> tuple[str, Pair]:
-        """The usual features and their name: plain ones, or M=1 where there are none."""
+        """The usual features and their name: plain ones, or M=1 if there are none."""
         if self.always_transformed:
             return "M=1", self.single
         return "untransformed", self.plain
@@ -232,7 +232,7 @@ class Context:
         Args:
           title: of the bar.
           x: inputs, `[n, ...]`.
-          key: of the transformations, None where there are none.
+          key: of the transformations, None if there are none.
           compute: a function of `features.py`, all but its first four arguments bound.
         """
         given = (x,) if key is None else (x, key)
@@ -247,6 +247,6 @@ def labels_of(split: Split) -> np.ndarray:
     if split.labels is None:
         raise ValueError(
             "this protocol needs labels and the data set has none: add train_labels and "
-            "test_labels to the npz file, or ask for the protocols invariance and alpha only"
+            "test_labels to the npz file, or use only the protocols invariance and alpha"
         )
     return split.labels

@@ -1,4 +1,4 @@
-"""Canonical correlations between two views: a measure of invariance that rank cannot fool."""
+"""Canonical correlations between two views: a measure of invariance that low rank cannot fool."""
 
 import numpy as np
 from jaxtyping import Float
@@ -47,13 +47,13 @@ def _whitened(rows: np.ndarray, precision: float) -> np.ndarray:
 
 
 def _checked(z: Values, z_prime: Values) -> np.ndarray:
-    """z, once it and z' are known to be finite pairs."""
+    """z, after checking that z and z' are finite pairs."""
     rows = checks.finite_rows(z, "z")
     others = checks.finite_rows(z_prime, "z_prime", rows=len(rows))
     if rows.shape[1] != others.shape[1]:
         raise ValueError(
             f"z and z_prime have {rows.shape[1]} and {others.shape[1]} components: "
-            "give representations of one encoder"
+            "give representations from one encoder"
         )
     if len(rows) < 2:
         raise ValueError("canonical correlations need at least 2 pairs, got 1")

@@ -28,12 +28,12 @@ Encode = Callable[[np.ndarray], np.ndarray]
 def corruption(context: Context, source: Source | None = None) -> Metrics:
     """Accuracy by corruption and severity, for plain features and averaged ones.
 
-    Beside them the accuracy on clean pictures, the mean over all corruptions and severities, that
-    over severity 5, and the mean relative to clean.
+    Also the accuracy on clean pictures, the mean over all corruptions and severities, the mean over
+    severity 5, and the mean relative to clean.
 
     Args:
       context: an encoder of RGB pictures with classes.
-      source: the corrupted test pictures; None to corrupt the test rows by
+      source: the corrupted test pictures; None to corrupt the test rows with
         `transforms.corruptions`. For the published files of CIFAR-10-C:
         `functools.partial(invclr_jax.data.corrupted.load_corrupted, folder)`.
     """
@@ -102,10 +102,10 @@ def _summary(metrics: Metrics, prefix: str) -> Metrics:
 
 def _check(context: Context) -> None:
     if context.is_regression:
-        raise NotApplicableError("corruptions are judged by accuracy: this data has no classes")
+        raise NotApplicableError("corruptions are measured by accuracy: this data has no classes")
     if isinstance(context.test.images, Pictures):
         raise NotApplicableError(
-            "corruptions change a whole test set at once, and this one is streamed: load it into "
+            "corruptions change a whole test set at once, but this one is streamed: load it into "
             "memory, as folder or arrays"
         )
     if not takes_images(context.transform) or context.test.images.shape[-1] != 3:

@@ -1,4 +1,4 @@
-"""Fits the paper's probe to features, and two others beside it, and names what they achieve."""
+"""Fits the paper's probe and two others to features, and names what they achieve."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -10,10 +10,10 @@ from invclr_jax.evaluation.selection import choose_l2
 from invclr_jax.evaluation.standardise import standardised
 
 SELECTED_GRID = tuple(10.0**power for power in range(-6, 1))
-"""Weights among which the selected probe's is chosen; its features have variance 1."""
+"""Weights from which the selected probe's is chosen; its features have variance 1."""
 
 VALIDATION = 0.1
-"""Share of the training rows that choose it."""
+"""Share of the training rows held out to choose it."""
 
 
 def fit_probe(

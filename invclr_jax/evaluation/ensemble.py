@@ -1,8 +1,8 @@
 """Averaging predictions instead of features (appendix, "Comparison with ensembling").
 
 Test features are never kept: each transformation of a picture adds to its probabilities and is
-forgotten. The classifier is fitted to transformed training features, which all have to exist at
-once: `fold` of each picture at most. From M = fold on it is the same classifier.
+then discarded. The classifier is fitted to transformed training features, which all have to exist
+at once: at most `fold` per picture. From M = fold on, the classifier stays the same.
 """
 
 from collections.abc import Mapping
@@ -61,7 +61,7 @@ def fit_augmented(
     """
     if features.ndim != 3 or 0 in features.shape:
         raise ValueError(
-            f"features must be [samples, transformations, d] with one of each, got {features.shape}"
+            f"features must be [samples, transformations, d], none of them 0, got {features.shape}"
         )
     if labels is not None:
         labels = np.repeat(np.asarray(labels), features.shape[1], axis=0)
@@ -70,7 +70,7 @@ def fit_augmented(
 
 
 def _copies(features: Samples, memory: int) -> Float[np.ndarray, "copies d"]:
-    """A row for each transformation of each sample."""
+    """One row per transformation of each sample."""
     features = np.asarray(features)
     if not features.flags.c_contiguous:
         whole = empty(features.shape, features.dtype, memory)
@@ -133,9 +133,9 @@ def fit_each(
     """The classifier of an ensemble for every M, each from the one before.
 
     Args:
-      samples: z of the training samples under the transformations that there are.
+      samples: z of the training samples under the available transformations.
       labels: their classes.
-      nums: the Ms, ascending; beyond the transformations that there are nothing changes.
+      nums: the Ms, ascending; beyond the available transformations nothing changes.
       num_classes: how many classes there are.
       l2: weight of |W|².
       memory: bytes beyond which a copy of the features is kept in a file.
@@ -160,7 +160,7 @@ def compare(
     num_classes: int,
     l2: float,
 ) -> dict[int, Comparison]:
-    """Feature averaging beside ensembling.
+    """Feature averaging compared with ensembling.
 
     Args:
       averages: M -> averaged features.

@@ -19,7 +19,7 @@ from invclr_jax.files import replacing
 
 @runtime_checkable
 class Extractor(Protocol):
-    """What is needed of an encoder here."""
+    """What extraction needs from an encoder."""
 
     def encode(self, images: Any, *, batch_size: int, progress: Progress | None) -> Any:
         """Plain images -> z."""
@@ -55,7 +55,7 @@ def extract(
       x: images, or what the encoder's transform takes.
       num_samples: M; 0 for plain images.
       seed: of the transformations.
-      batch_size: inputs that each device takes at a time; decides no feature.
+      batch_size: inputs that each device takes at a time; changes no feature.
       title: of the progress bar.
     """
     with bar(title, len(x)) as progress:
@@ -67,11 +67,11 @@ def extract(
 
 
 def read_inputs(path: pathlib.Path, size: int) -> dict[str, np.ndarray | Pictures]:
-    """Arrays by name from an npz file; or pictures, made `size` wide, that are read when needed.
+    """Arrays by name from an npz file; or pictures, resized to `size`, that are read on demand.
 
     Args:
       path: an npz file, or class folders, or parquet files.
-      size: side of pictures in pixels; all of a picture is squeezed into the square.
+      size: side of pictures in pixels; the whole picture is squeezed into the square.
     """
     if not path.exists():
         raise FileNotFoundError(f"{path} (--input) does not exist")
@@ -104,17 +104,17 @@ def extract_rows(
     seed: int,
     batch_size: int,
 ) -> np.ndarray:
-    """The features that `extract` gives some rows, bit for bit.
+    """The features that `extract` gives for some rows, bit for bit.
 
     Args:
       encoder: what to use.
       x: all inputs.
       rows: consecutive ones of them.
-      num_samples: as for `extract`, like the others.
+      num_samples: as for `extract`.
       seed: likewise.
       batch_size: likewise.
     """
-    # The shape of a batch is that of the whole: the last part of x is filled up with its last row.
+    # Batches are shaped as for the whole: the last part of x is padded with its last row.
     least = min(batch_size, len(x))
     index = np.minimum(np.arange(rows.start, max(rows.stop, rows.start + least)), len(x) - 1)
     inputs = x[index]
@@ -129,7 +129,7 @@ def extract_rows(
 
 
 def write_npz(path: pathlib.Path, arrays: Mapping[str, np.ndarray]) -> None:
-    """Writes an `.npz` file as a whole; unlike `np.savez` it takes any names, `file` among them."""
+    """Writes an `.npz` file as a whole; unlike `np.savez` it takes any names, even `file`."""
     with replacing(path) as file, zipfile.ZipFile(file, "w") as archive:
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:

@@ -4,8 +4,8 @@ The m-th transformation of image i is a function of (key, i, m) alone. Results t
 neither on the batch size nor on the number of devices and processes, and the average over M is a
 prefix of the average over any larger M.
 
-`encode` maps network inputs `[n, h, w, c]` to z `[n, d]`, each row by itself (batch norm in eval
-mode). It is compiled once for each function object and batch shape, so pass the same one each
+`encode` maps network inputs `[n, h, w, c]` to z `[n, d]`, each row on its own (batch norm in eval
+mode). It is compiled once per function object and batch shape, so pass the same one each
 time. An encoder with many weights is best passed as `jax.tree_util.Partial(apply, variables)`: the
 weights are then arguments of the compiled function rather than constants inside it.
 
@@ -85,7 +85,7 @@ def average_features(
       batch_size: see the module.
       progress: likewise.
       memory: likewise.
-      first: number of the first input, where x is a part of something larger.
+      first: number of the first input, if x is part of something larger.
     """
     curve = average_features_curve(
         encode,
@@ -151,7 +151,7 @@ def transformed_features(
     num_samples: int,
     **options: Any,
 ) -> tuple[Float[np.ndarray, "n m d"], Float[np.ndarray, "n m a"]]:
-    """The features that `average_features` averages, each by itself, and their alphas.
+    """The individual features that `average_features` averages, and their alphas.
 
     Args, options and key schedule as for `average_features`; memory grows with M.
     """
@@ -187,7 +187,7 @@ def features_at(
 ) -> Float[np.ndarray, "n d"]:
     """Features under given transformations, one per input.
 
-    For draws from other distributions than the transform's own: they need no new compilation.
+    For draws from distributions other than the transform's own, without recompilation.
 
     Args:
       alpha: `[n, a]`.
@@ -240,7 +240,7 @@ def as_partial(encode: Encode) -> Partial:
 
 
 def transforms_at_once(num_rows: int, batch_size: int, num_samples: int) -> int:
-    """Several where there are fewer inputs than the encoder takes at a time, else one."""
+    """Several if there are fewer inputs than the encoder takes at a time, otherwise one."""
     at_least_one(batch_size, "batch_size")
     most = min(num_samples, max(1, batch_size // max(num_rows, 1)))
     return -(-num_samples // -(-num_samples // most))  # as even as the same number of passes allows

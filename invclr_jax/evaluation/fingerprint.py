@@ -1,4 +1,4 @@
-"""Checksums of what a result depends on, so that a stored one is used for nothing else."""
+"""Checksums of what a result depends on, so that a stored one is not used for anything else."""
 
 import hashlib
 from collections.abc import Callable, Iterable
@@ -11,14 +11,14 @@ from invclr_jax.data.streaming import source
 
 
 def of_data(dataset: Dataset, train: Split, test: Split) -> str:
-    """Of the rows that are used, their shapes and types, and the names of data and labels."""
+    """Checksum of the rows used, their shapes and types, and the names of data and labels."""
     names = f"{dataset.name} {dataset.num_classes} {dataset.label_names}"
     images = f"{of_images(train.images)} {of_images(test.images)}"
     return _digest(f"{names} {images}", (train.labels, test.labels))
 
 
 def of_images(images: np.ndarray | Pictures) -> str:
-    """Of an array; of streamed pictures their names, sizes and choice, as they are not read."""
+    """Checksum of an array, or of the names, size and selection of streamed pictures."""
     if not isinstance(images, Pictures):
         return _digest("images", (images,))
     text = f"{source.fingerprint(images.source)} {images.shape} {images.on_error}"
@@ -26,7 +26,7 @@ def of_images(images: np.ndarray | Pictures) -> str:
 
 
 def of_encoder(encode: Callable) -> str | None:
-    """Of the weights that are bound to an encoder; None where it does not show them."""
+    """Checksum of the weights bound to an encoder; None if it does not expose them."""
     leaves = jax.tree.leaves(encode)
     if not leaves or not all(isinstance(leaf, jax.Array | np.ndarray) for leaf in leaves):
         return None

@@ -22,7 +22,7 @@ class Variances(NamedTuple):
     """Attributes:
     conditional: V_cond, Eq. 7 averaged over all e: mean over images of `per_image`.
     total: V_total, sum over coordinates of the variance of all b·p features (Bessel).
-    ratio: V_cond/V_total, 0 for invariant features and 1 where the image does not matter.
+    ratio: V_cond/V_total, 0 for invariant features and 1 if the image does not matter.
     per_image: sum over coordinates of each image's sample variance (Bessel).
     """
 
@@ -49,7 +49,7 @@ def conditional_variance_along(features: Features, e: Float[Values, "b d"]) -> F
 
     Args:
       features: as the module says.
-      e: a direction for each image.
+      e: one direction per image.
     """
     return jnp.var(_project(_checked(features), e), axis=1, ddof=1)
 
@@ -59,7 +59,7 @@ def as_published(features: Features, e: Float[Values, "b d"] | None = None) -> F
 
     Args:
       features: as the module says.
-      e: a direction for each group; None for the average over all directions.
+      e: one direction per group; None for the average over all directions.
     """
     mixed = mixed_axes(features)
     if e is not None:

@@ -30,8 +30,8 @@ def knn_predict(
       train_labels: their classes.
       test_features: z of the rows to classify.
       num_classes: how many classes there are.
-      k: neighbours that vote; all training rows where there are fewer.
-      temperature: small lets the nearest decide alone.
+      k: neighbours that vote; all training rows if there are fewer.
+      temperature: with a small one the nearest decide alone.
     """
     train = checks.finite_rows(train_features, "training features")
     test = checks.finite_rows(test_features, "test features")

@@ -1,4 +1,4 @@
-"""What is reported of predictions."""
+"""Scores of predictions."""
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +9,7 @@ from invclr_jax.evaluation.checks import Values
 
 
 def accuracy(predictions: Integer[Values, " n"], labels: Integer[Values, " n"]) -> float:
-    """Percentage of predictions that are right."""
+    """Percentage of correct predictions."""
     return float(100 * np.mean(np.asarray(predictions) == np.asarray(labels)))
 
 
@@ -18,7 +18,7 @@ def cross_entropies(
 ) -> Float[Array, " n"]:
     """-log softmax(scores) at the label of each row; log-probabilities are scores too."""
     scores, labels = jnp.asarray(scores), jnp.asarray(labels)
-    # A comparison, not a gather: its derivative is no scatter.
+    # A comparison, not a gather, so that its derivative is not a scatter.
     right = labels[:, None] == jnp.arange(scores.shape[1])[None]
     return jax.nn.logsumexp(scores, axis=1) - jnp.sum(scores, axis=1, where=right)
 

@@ -1,4 +1,4 @@
-"""How a protocol ended; one that fails stops no other."""
+"""How a protocol ended; one that fails does not stop the others."""
 
 import dataclasses
 from collections.abc import Callable
@@ -13,13 +13,13 @@ class NotApplicableError(ValueError):
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """What came of a protocol.
+    """The outcome of a protocol.
 
     Attributes:
       status: `measured` now, or taken `from the file`; `not applicable` to this data; `failed`.
-      metrics: the numbers, none unless there are any.
+      metrics: the numbers; empty if there are none.
       reason: why there are none.
-      error: what was raised, where it failed.
+      error: what was raised, if it failed.
     """
 
     status: Literal["measured", "from the file", "not applicable", "failed"]

@@ -1,10 +1,10 @@
 """The compiled passes of one batch through transformation and encoder, behind `features.py`.
 
 Methods of a transform are static arguments, compared by the object they belong to; the encoder is
-a `Partial`, whose arrays are traced. M is traced too where results do not grow with it.
+a `Partial`, whose arrays are traced. M is traced too if results do not grow with it.
 
 `on_mesh` runs a pass on several devices, a batch on each: every device executes the program that
-one device alone would, so the number of devices decides no bit of a feature.
+one device alone would, so the number of devices changes no bit of a feature.
 """
 
 import functools
@@ -31,7 +31,7 @@ def on_mesh(
     """One of the passes below on all devices of a mesh.
 
     Args:
-      shared: arguments that every device has whole, by name.
+      shared: arguments that every device holds in full, by name.
       rows: arguments whose rows are divided over the devices.
       function: the pass.
       mesh: of `parallel.row_mesh`.
@@ -112,7 +112,7 @@ def each(
     chunk: int,
     fix_beta: bool,
 ) -> tuple[Float[Array, "n m d"], Float[Array, "n m a"]]:
-    """Every feature by itself; with `fix_beta` those of an image share one beta."""
+    """Every single feature; with `fix_beta` those of an image share one beta."""
     alpha_key, beta_key = jax.random.split(key) if fix_beta else (key, key)
 
     def encoded(first):
@@ -146,7 +146,7 @@ def predictions(
 ) -> Float[Array, "n k c"]:
     """log of the mean over `stops[k]` transformations of classifier k's probabilities.
 
-    No feature outlives its turn: what is kept are the sums.
+    Features are not kept, only the sums.
     """
 
     def add(i, total):

@@ -1,4 +1,4 @@
-"""One picture of an evaluation: a curve for whatever was measured at several Ms, fractions, …"""
+"""One plot of an evaluation: a curve for whatever was measured at several Ms, fractions, …"""
 
 import io
 from collections.abc import Mapping
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from invclr_jax.evaluation.tables import Grid, grid
 
 SHOWN = ("accuracy", "total", "mean")
-"""Measures worth a curve, the first of them that a protocol has."""
+"""Measures worth a curve; the first that a protocol has is used."""
 
 Curves = dict[str, list[tuple[float, float]]]
 
@@ -28,7 +28,7 @@ def curves(cells: Grid) -> Curves:
 
 
 def picture(protocols: Mapping[str, Mapping[str, float]]) -> bytes | None:
-    """A PNG with a panel for each protocol that has curves; None if none has.
+    """A PNG with a panel for each protocol that has curves; None if none does.
 
     Args:
       protocols: name -> metrics.

@@ -9,7 +9,7 @@ from invclr_jax.files import write_atomically
 
 
 def show(name: str, outcome: Outcome, test_rows: int) -> None:
-    """Prints what came of a protocol: a table, or why there is none."""
+    """Prints the outcome of a protocol: a table, or why there is none."""
     note = {"measured": "", "from the file": " (from the file)"}.get(outcome.status, "")
     print(f"\n{name}{note}")
     if outcome.reason:
@@ -21,7 +21,7 @@ def show(name: str, outcome: Outcome, test_rows: int) -> None:
 
 
 def results_folder(workdir: str) -> pathlib.Path:
-    """Of a run: inside it. Of an encoder that comes with the package: under the current folder.
+    """Inside a run; for an encoder that ships with the package, under the current folder.
 
     A folder of the encoder's own name would hide the encoder.
     """
@@ -37,7 +37,7 @@ def finish(outcomes: dict[str, Outcome], path: pathlib.Path) -> int:
       path: the JSON file; the plot goes beside it.
 
     Returns:
-      1 if a protocol failed, else 0: one that does not apply is no failure.
+      1 if a protocol failed, else 0: one that does not apply is not a failure.
     """
     picture = plots.picture({name: outcome.metrics for name, outcome in outcomes.items()})
     if picture is not None:

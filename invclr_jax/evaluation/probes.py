@@ -20,10 +20,10 @@ from invclr_jax.evaluation.linear_solver import lbfgs, ridge
 from invclr_jax.evaluation.metrics import cross_entropies
 
 MAX_ITERATIONS = 1000
-"""L-BFGS steps at most, unless asked for others."""
+"""Default limit on L-BFGS steps."""
 
 ROWS_TO_DIVIDE = 8192
-"""From so many rows on they are divided over all devices; fewer are not worth the messages."""
+"""From this many rows on they are divided over all devices; fewer are not worth the messages."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -99,14 +99,14 @@ def fit_classifier(
     max_iterations: int = MAX_ITERATIONS,
     init: Probe | None = None,
 ) -> Classifier:
-    """Fits softmax regression by L-BFGS, many rows on all devices.
+    """Fits softmax regression by L-BFGS; many rows are divided over all devices.
 
     Args:
       features: z of every training sample.
       labels: their classes, at least two different ones.
       num_classes: C; classes without a sample are allowed.
       l2: weight of |W|².
-      tolerance: gradient norm to stop at; None for 3e-7 in float32 and 1e-12 in float64. Where
+      tolerance: gradient norm to stop at; None for 3e-7 in float32 and 1e-12 in float64. If
         rounding does not allow that, the fit ends earlier and `grad_norm` says where.
       max_iterations: L-BFGS steps at most.
       init: a probe to start from; None for zero.
@@ -156,7 +156,7 @@ def fit_regressor(
     if method == "closed_form":
         return closed_form(features, targets, ridge.moments(features, targets), l2)
     if method != "lbfgs":
-        raise ValueError(f"no method {method!r}: there are closed_form and lbfgs")
+        raise ValueError(f"no method {method!r}: use closed_form or lbfgs")
     _check_l2(l2)
     solution = _minimise(
         features,
@@ -181,7 +181,7 @@ def regression_data(
 
 
 def closed_form(features: Array, targets: Array, moments: ridge.Moments, l2: float) -> Regressor:
-    """The ridge solution from moments that are known already; the data only for the report."""
+    """The ridge solution from known moments; the data is used only for the report."""
     _check_l2(l2)
     weights, bias = ridge.solve(moments, l2)
     parameters = jnp.asarray(np.concatenate([weights, bias[None]]), features.dtype)

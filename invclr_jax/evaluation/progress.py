@@ -11,12 +11,12 @@ Progress = Callable[[int], Any]
 
 @contextlib.contextmanager
 def bar(title: str, num_rows: int, *, shown: bool = True) -> Iterator[Progress | None]:
-    """A bar with the time that is left, on a terminal while it lasts; None elsewhere.
+    """A context with a bar that shows the time left, on a terminal; None elsewhere.
 
     Args:
       title: what is computed.
-      num_rows: when it is full.
-      shown: False for none anywhere.
+      num_rows: number of rows at which it is full.
+      shown: False for no bar at all.
     """
     if not shown or not sys.stderr.isatty():
         yield None

@@ -35,8 +35,8 @@ def untransformed(context: Context) -> Metrics:
     """The probe on features of plain inputs, the usual protocol, and the selected probe."""
     if context.always_transformed:
         raise NotApplicableError(
-            "this data has no untransformed version: every picture is drawn with some alpha; ask "
-            "for the protocol average"
+            "this data has no untransformed version: every picture is drawn with some alpha; use "
+            "the protocol average"
         )
     train, test = context.plain
     metrics = probe_metrics(fit_probe(context, train), context, test, "untransformed")
@@ -46,7 +46,7 @@ def untransformed(context: Context) -> Metrics:
 def average(context: Context) -> Metrics:
     """The probe on features averaged over M transformations, for each M (Fig. 5).
 
-    For the largest M also the selected probe and kNN.
+    For the largest M, also the selected probe and kNN.
     """
     metrics: Metrics = {}
     for m, (train, test) in context.averages.items():
@@ -110,9 +110,9 @@ def _per_component(context: Context, name: str, values: np.ndarray) -> Metrics:
 
 
 def ensemble(context: Context) -> Metrics:
-    """Feature averaging beside averaging the probabilities of a probe on augmented features.
+    """Feature averaging compared with averaging a probe's probabilities on augmented features.
 
-    At every M up to `settings.ensemble_samples`; at that number where all Ms are larger. The fold
+    At every M up to `settings.ensemble_samples`; at that number if all Ms are larger. The fold
     is the number of transformations of a training image that the ensemble's probe has seen.
     """
     if context.is_regression:
@@ -166,7 +166,7 @@ NAMED_ONLY = ("corruption",)
 
 
 def parse(names: str | Sequence[str]) -> list[str]:
-    """Checks protocol names; `all` stands for every one of them but those of `NAMED_ONLY`.
+    """Checks protocol names; `all` stands for every protocol except those of `NAMED_ONLY`.
 
     Args:
       names: a list, or one string with commas.
@@ -191,10 +191,10 @@ def run(
     Args:
       context: what to evaluate.
       names: the protocols, see `parse`.
-      results: a file that is asked first and keeps what is measured.
+      results: a file that is consulted first and keeps what is measured.
 
     Yields:
-      A protocol's name and what came of it.
+      A protocol's name and its outcome.
     """
     for name in names:
         compute = functools.partial(PROTOCOLS[name], context)
@@ -218,7 +218,7 @@ def evaluate(
       encoder: what `load_encoder` returns, or any object with a `transform` and `encode_inputs`.
       dataset: with a test split.
       protocols: names, or `all`; those that do not apply to the data are left out with a warning.
-      settings: how; None for the paper's.
+      settings: how to evaluate; None for the paper's settings.
       progress: show a progress bar for every pass over the data, on a terminal.
 
     Returns:

@@ -1,4 +1,4 @@
-"""One JSON file of results for each run: what was measured, how, and by which code."""
+"""One JSON file of results for each run: what was measured, how, and with which code."""
 
 import functools
 import json
@@ -19,7 +19,7 @@ PROTOCOL_VERSION = 2
 
 @functools.cache  # a long process keeps running the code that it started with
 def code_version() -> str:
-    """The package's version, with the git commit where it runs from a checkout."""
+    """The package's version, with the git commit if it runs from a checkout."""
     root = pathlib.Path(__file__).resolve().parents[2]
     command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--exclude=*"]
     try:
@@ -36,7 +36,7 @@ class Results:
     and `PROTOCOL_VERSION` are the same.
 
     Args:
-      path: the file; made when the first result comes, replaced as a whole each time.
+      path: the file; created with the first result, replaced as a whole each time.
       config: configuration of the run.
       step: training step of the checkpoint.
       seed: of the evaluation's own randomness.
@@ -76,7 +76,7 @@ class Results:
 
         Args:
           protocol: its name.
-          fingerprint: what the metrics depend on; None if unknown, then they are always computed.
+          fingerprint: what the metrics depend on; if None, they are always computed.
           compute: makes them.
         """
         options = json.loads(json.dumps({"version": PROTOCOL_VERSION, **(fingerprint or {})}))

@@ -1,8 +1,8 @@
 """Test-time shifts of the transformation (Fig. 4 and the appendix's grids).
 
 Each shift is measured twice: `refitted`, the probe fitted to features under the shift (as the
-authors do), and `kept`, the probe fitted in the training regime. Which shifts there are is the
-transform's to say.
+authors do), and `kept`, the probe fitted in the training regime. The
+transform defines which shifts there are.
 """
 
 from invclr_jax.evaluation.context import SHIFT, Context, Metrics

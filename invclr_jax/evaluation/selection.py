@@ -1,4 +1,4 @@
-"""The weight of the L2 penalty, chosen on rows held out of the training set."""
+"""The weight of the L2 penalty, chosen on held-out rows of the training set."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -28,8 +28,8 @@ class Choice:
     """The outcome of a search for l2.
 
     Attributes:
-      l2: the weight with the smallest loss on the rows held out (the larger of two equals).
-      losses: l2 -> cross entropy on the rows held out.
+      l2: the weight with the smallest loss on the held-out rows (the larger of two equals).
+      losses: l2 -> cross entropy on the held-out rows.
       probe: fitted with it to all rows.
     """
 
@@ -47,7 +47,7 @@ def choose_l2(
     validation_fraction: float = 0.1,
     seed: int = 0,
 ) -> Choice:
-    """Chooses a classifier's l2 on held-out rows of the training set and fits all of it.
+    """Chooses a classifier's l2 on held-out rows of the training set and refits to all rows.
 
     Args:
       features: z of every training sample.
@@ -77,7 +77,7 @@ def choose_l2(
 def regression_path(
     features: Values, targets: Values, *, grid: Sequence[float], method: str = "closed_form"
 ) -> list[Regressor]:
-    """A regressor for every l2, largest first; the sums over the data are made once."""
+    """A regressor for every l2, largest first; the sums over the data are computed once."""
     weights = _descending(grid)
     if method == "closed_form":
         features, targets = regression_data(features, targets)

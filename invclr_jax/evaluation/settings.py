@@ -1,4 +1,4 @@
-"""How to evaluate: every choice that decides a number."""
+"""How to evaluate: every choice that affects a number."""
 
 import dataclasses
 
@@ -15,13 +15,13 @@ class Settings:
       fractions: label fractions of the semi-supervised protocol.
       l2: weight decay of the probe; None for the paper's (1e-5 for classes, 1e-8 for numbers).
       num_images: test images of the invariance protocol.
-      num_alphas: alphas for each of them.
+      num_alphas: alphas per image.
       ensemble_samples: largest M of the ensemble protocol.
-      ensemble_fold: transformations of each training image that the ensemble's classifier is
-        fitted to at most: their features are all kept.
-      batch_size: inputs that the encoder takes at a time on each device; decides no number.
-      memory: bytes beyond which an array of features is kept in a file; decides no number.
-      limit: use a sample of at most so many training and test rows; None for all.
+      ensemble_fold: largest number of transformations per training image that the ensemble's
+        classifier is fitted to; their features are all kept.
+      batch_size: inputs that the encoder takes at a time on each device; changes no metric.
+      memory: bytes beyond which an array of features is kept in a file; changes no metric.
+      limit: use a sample of at most this many training and test rows; None for all.
     """
 
     seed: int = 0

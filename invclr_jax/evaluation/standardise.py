@@ -4,18 +4,19 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 LEAST_KURTOSIS = 10
-"""A feature below it is not called rare, however few rows there are."""
+"""A feature with less than this is not called rare, however few rows there are."""
 
 
 def standardised(
     train: Float[Array, "n d"], test: Float[Array, "t d"], held_out: int
 ) -> tuple[Float[Array, "n d"], Float[Array, "t d"]]:
-    """Both with the training rows' mean 0 and variance 1, or 0 where that variance says nothing.
+    """Both scaled so that training rows have mean 0 and variance 1; rare features become 0.
 
-    A unit that is active in one training row out of thousands has a tiny deviation, and a weight
+    A unit that is active in one training row out of thousands has a tiny deviation and a weight
     that this row alone decides; a test row may be thousands of deviations away. A feature that
-    varies equally in k of n rows has a kurtosis of n/k, a normal one 3. Above the number of rows
-    held out, less than one of those is expected to vary, and none can warn of such a weight.
+    varies equally in k of n rows has a kurtosis of n/k, a normal one 3. If the
+    kurtosis exceeds the number of held-out rows, the feature is expected to vary in less than one
+    of them, and none can warn of such a weight.
 
     Args:
       train: training features.

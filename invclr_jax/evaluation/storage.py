@@ -1,4 +1,4 @@
-"""Arrays of features on the host: in memory, or in a file where they are large."""
+"""Arrays of features on the host: in memory, or in a file if they are large."""
 
 import math
 import tempfile
@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 MEMORY = 4 * 2**30
-"""Bytes of one array that are kept in memory, unless asked for others."""
+"""Default limit, in bytes, on an array that is kept in memory."""
 
 
 def empty(shape: tuple[int, ...], dtype: DTypeLike, memory: int = MEMORY) -> np.ndarray:

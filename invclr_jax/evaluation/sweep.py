@@ -2,7 +2,7 @@
 
 Each device takes `batch_size` rows at a time, whatever the number of devices, so that the program
 it runs, and with it every bit of a feature, is that of a single device. The host prepares the next
-rows while the devices compute, and waits for the oldest result only.
+rows while the devices compute, and waits only for the oldest result.
 """
 
 import collections
@@ -20,7 +20,7 @@ from invclr_jax.evaluation.progress import Progress
 from invclr_jax.evaluation.storage import MEMORY, empty
 
 AHEAD = 2
-"""Rounds that the devices may be behind the host: more would only hold memory."""
+"""Rounds that the devices may lag behind the host; more would only take memory."""
 
 
 def sweep(
@@ -36,7 +36,7 @@ def sweep(
     progress: Progress | None = None,
     **options: Any,
 ) -> Any:
-    """Runs a pass over all rows; batches have one shape, the last is filled up.
+    """Runs a pass over all rows; batches have one shape, and the last is padded.
 
     Args:
       function: of `passes`: rows of x, and more by name -> a pytree of arrays with a row for each.
@@ -103,7 +103,7 @@ class _Plan:
         self.at_once = count * size
         self.each = batches_each * size
         begin = jax.process_index() * self.each
-        # Where there is less to do for the last process, it has the last row again.
+        # If the last process has fewer rows, it repeats the last one.
         self.stop = min(begin + self.each, num_rows)
         self.rounds = range(begin, max(self.stop, begin + 1), self.at_once)
 
@@ -137,7 +137,7 @@ class _Collected:
             self.progress(rows)
 
     def on_every_process(self) -> Any:
-        """All rows, also those of other processes."""
+        """All rows, including those of other processes."""
         for array in jax.tree.leaves(self.arrays):
             parallel.share_rows(array, self.plan.each)
         self._count(self.plan.num_rows - self.counted)

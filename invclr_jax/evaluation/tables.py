@@ -1,7 +1,7 @@
-"""Metrics as compact tables: a row for each M, fraction or strength, a column for each measure.
+"""Metrics as compact tables: one row per M, fraction or strength, one column per measure.
 
 Names are placed by their parts: the last is the measure; kinds of probe, such as `kept` and
-`refitted`, stand beside it; the rest is the row. What the solver did is left to the file.
+`refitted`, stand beside it; the rest is the row. Details of the solver are only in the file.
 """
 
 import math
@@ -94,7 +94,7 @@ def _aligned(lines: Sequence[Sequence[str]]) -> str:
 
 
 def warnings(metrics: Mapping[str, float]) -> list[str]:
-    """A sentence for each fit that did not converge."""
+    """One sentence for each fit that did not converge."""
     sentences = []
     for name, norm in metrics.items():
         prefix, _, measure = name.rpartition("/")

@@ -202,7 +202,7 @@ def test_other_files_are_skipped_and_counted(tmp_path, caplog):
 def test_a_picture_without_a_class_is_refused(tmp_path):
     draw(tmp_path / "a" / "1.png", (1, 2, 3))
     draw(tmp_path / "2.png", (1, 2, 3))
-    with pytest.raises(ValueError, match=r"2\.png lies beside the class folders"):
+    with pytest.raises(ValueError, match=r"2\.png is beside the class folders"):
         data.load("folder", path=tmp_path)
 
 

@@ -42,5 +42,5 @@ def test_empty_sizes_and_paths_are_refused(tmp_path):
         data.load("spirograph", num_train=0)
     with pytest.raises(ValueError, match="num_test is -1"):
         data.load("spirograph", num_test=-1)
-    with pytest.raises(ValueError, match="spirograph is made, not read"):
+    with pytest.raises(ValueError, match="spirograph is generated, not read"):
         data.load("spirograph", path=tmp_path)

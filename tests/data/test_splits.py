@@ -71,7 +71,7 @@ def test_bad_fractions_are_refused():
     for fraction in (0.0, 1.0, float("nan")):
         with pytest.raises(ValueError, match="validation fraction"):
             data.validation_indices(LABELS, fraction)
-    with pytest.raises(ValueError, match="cannot be cut in two"):
+    with pytest.raises(ValueError, match="cannot be split in two"):
         data.validation_indices(LABELS[:1], 0.5)
 
 

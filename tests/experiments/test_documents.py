@@ -43,7 +43,7 @@ def test_some_columns_of_a_table(found):
     for row, cells in zip(rows[2:], whole.marked(), strict=True):
         text, best = cells[2]
         assert row == f"| {cells[0][0]} | {f'**{text}**' if best else text} |"
-    with pytest.raises(ValueError, match="columns, none 99"):
+    with pytest.raises(ValueError, match="columns, no 99"):
         documents.fill(TEXT.format(" 0 columns 0 99"), found, {})
 
 

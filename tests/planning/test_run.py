@@ -88,7 +88,9 @@ def test_it_is_the_step_that_training_runs():
 
 
 def test_a_batch_that_does_not_divide():
-    with pytest.raises(ValueError, match="batch size 15 does not divide over 2 devices: use 14"):
+    with pytest.raises(
+        ValueError, match="batch size 15 does not divide evenly over 2 devices: use 14"
+    ):
         run.lower(small_config(**OPTIONS | {"batch_size": 15}), "a100:2")
 
 

@@ -94,7 +94,7 @@ def test_another_config_goes_on_if_told_to(tmp_path):
 
 def test_batch_that_does_not_divide_over_the_devices_is_refused(tmp_path):
     with pytest.raises(
-        ValueError, match=r"batch size 20 does not divide over 8 devices: use 16 or"
+        ValueError, match=r"batch size 20 does not divide evenly over 8 devices: use 16 or"
     ):
         train_small(config_for(batch_size=20), tmp_path)
     assert not list(tmp_path.iterdir()), "nothing may be written for a refused config"

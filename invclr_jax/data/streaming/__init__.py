@@ -1,1 +1,1 @@
-"""Pictures that do not fit in memory: read where they lie, decoded and cropped when needed."""
+"""Pictures that do not fit in memory: read, decoded and cropped on demand."""

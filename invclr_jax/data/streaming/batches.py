@@ -1,9 +1,9 @@
 """Batches of streamed pictures, read ahead by grain's worker processes.
 
-What a step sees is a pure function of (seed, step): the pipeline is over the numbers of pictures,
-which workers compute themselves, so there is no state to save, and resuming means to start at
-another step. Workers hand over parts of a batch, a few at a time: memory is bounded by
-`workers · BUFFERED · PART` pictures and the batches that are under way.
+What a step sees is a pure function of (seed, step): the pipeline runs over the numbers of
+pictures, which workers compute themselves, so there is no state to save, and resuming means
+starting at another step. Workers hand over parts of a batch, a few at a time: memory is bounded by
+`workers · BUFFERED · PART` pictures and the batches in flight.
 """
 
 import multiprocessing
@@ -21,10 +21,10 @@ from invclr_jax import cpu
 from invclr_jax.data.streaming.pictures import Pictures
 
 PART = 32
-"""Pictures that a worker reads for one message."""
+"""Pictures that a worker sends in one message."""
 
 BUFFERED = 4
-"""Messages of a worker that wait to be taken, at most."""
+"""Largest number of a worker's messages that wait to be taken."""
 
 Rows = Callable[[int], Int[np.ndarray, " local"]]
 
@@ -81,14 +81,14 @@ def stream(
 
 
 def _read_ahead(source: _Parts, workers: int) -> Any:
-    """An iterator over the source; with workers, in processes of their own."""
+    """An iterator over the source; with workers, in their own processes."""
     try:
         import grain
     except ModuleNotFoundError:
         raise ValueError(
             "streaming needs grain, which is not installed: pip install 'invclr_jax[stream]'"
         ) from None
-    if not flags.FLAGS.is_parsed():  # grain asks for flags of its own, also in a notebook
+    if not flags.FLAGS.is_parsed():  # grain reads flags of its own, even in a notebook
         flags.FLAGS.mark_as_parsed()
     threads = 1 if workers else os.cpu_count() or 1
     options = grain.ReadOptions(num_threads=threads, prefetch_buffer_size=threads * BUFFERED)
@@ -105,7 +105,7 @@ def _prepare_worker(index: int, count: int) -> None:
     """Leaves signals to the training process, and keeps the memory of pictures for the next ones.
 
     A scheduler that preempts a job, and Ctrl-C, signal all of its processes. The training process
-    then saves a checkpoint, and ends its workers by another way. Where it is killed, they go too.
+    then saves a checkpoint and ends its workers in another way. If it is killed, they exit too.
     """
     del index, count
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -132,7 +132,7 @@ def _next(parts: Any) -> dict[str, Any]:
         if told:
             raise ValueError(told[-1].removeprefix("ValueError: ")) from error
         raise ValueError(
-            f"a process that reads pictures died ({lines[-1]}): look for lack of memory, lower "
+            f"a process that reads pictures died ({lines[-1]}): check for lack of memory, lower "
             "workers (config.data.stream.workers; 0 reads in this process), and start again; the "
             "run resumes from its newest checkpoint"
         ) from error

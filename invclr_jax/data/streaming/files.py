@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Int32
 
 CACHED_GROUPS = 20
-"""Row groups of parquet that a process keeps; more than `order.WINDOW`, which are read mixed."""
+"""Row groups of parquet that a process keeps; more than the `order.WINDOW` that are mixed."""
 
 
 class Files:
@@ -80,7 +80,7 @@ def _read_group(path: str, group: int, column: str) -> Any:
 def parquet_labels(
     paths: Sequence[pathlib.Path], column: str
 ) -> tuple[Int32[np.ndarray, " n"], tuple[str, ...] | None]:
-    """The classes in a column of parquet files, and their names where Hugging Face noted them."""
+    """The classes in a column of parquet files, and their names if Hugging Face recorded them."""
     import pyarrow.parquet
 
     parts = []
@@ -90,7 +90,7 @@ def parquet_labels(
         if not np.issubdtype(parts[-1].dtype, np.integer):
             raise ValueError(
                 f"the column {column!r} of {path} holds {table.schema.field(column).type}: labels "
-                "are integers from 0 (config.data.stream.label_column)"
+                "must be integers from 0 (config.data.stream.label_column)"
             )
     noted = json.loads((table.schema.metadata or {}).get(b"huggingface", b"{}"))
     features = noted.get("info", {}).get("features", {})
@@ -124,8 +124,8 @@ class Prepared:
 
 @functools.lru_cache(maxsize=8)
 def _prepared(folder: str, split: str, column: str) -> Any:
-    """tfds' data source, opened once in a process; the pictures in `column` stay encoded."""
-    import tensorflow_datasets as tfds  # here, because it takes a second to import
+    """tfds' data source, opened once per process; the pictures in `column` stay encoded."""
+    import tensorflow_datasets as tfds  # imported here because it takes a second
 
     builder = tfds.builder_from_directory(folder)
     decoders: Any = {column: tfds.decode.SkipDecoding()}
@@ -155,6 +155,6 @@ def prepared_features(folder: pathlib.Path) -> Any:
 def prepared_labels(
     folder: pathlib.Path, split: str, image_column: str, label_column: str
 ) -> Int32[np.ndarray, " n"]:
-    """The classes of a split; every record is read once for them."""
+    """The classes of a split; every record is read once to get them."""
     source = _prepared(str(folder), split, image_column)
     return np.array([source[row][label_column] for row in range(len(source))], np.int32)

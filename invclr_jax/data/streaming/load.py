@@ -1,4 +1,4 @@
-"""`load_stream`: a data set of what lies at a path, which is read while training."""
+"""`load_stream`: a data set of what is at a path, read during training."""
 
 import os
 import pathlib
@@ -52,22 +52,22 @@ def load_stream(
     workers: int | None = None,
     statistics: int = 1000,
 ) -> Dataset:
-    """A data set whose pictures stay where they are.
+    """A data set whose pictures are read on demand.
 
     Args:
-      path: class folders of PNG and JPEG files, perhaps in `train` and `test`; or parquet files as
+      path: class folders of PNG and JPEG files, possibly in `train` and `test`; or parquet files as
         Hugging Face writes them; or a version folder of tensorflow-datasets (array_record).
-      size: pixels per side. The middle of a picture is cropped to a square and resized; None: 224.
+      size: pixels per side. The centre of a picture is cropped to a square and resized; None: 224.
       channels: 1 for grey, 3 for colour, with transparency 2 or 4.
-      format: `folder`, `parquet` or `tfds`; None to see for itself.
+      format: `folder`, `parquet` or `tfds`; None to detect it.
       train: name of the training split.
       test: name of the test split; None for the first of test, validation, val, valid.
       labels: False leaves labels of parquet and tfds unread; tfds reads every record for them.
       image_column: where parquet and tfds keep the pictures.
       label_column: where they keep the classes, integers from 0.
       on_error: `refuse` or `skip` a picture that cannot be read, see `Pictures`.
-      workers: processes that read for training, None for one a core, 0 for threads.
-      statistics: pictures to measure channel means and deviations from; 0 for none.
+      workers: processes that read for training; None for one per core, 0 for threads.
+      statistics: pictures from which channel means and deviations are measured; 0 for none.
     """
     size = 224 if size is None else size
     check_shape(size, channels)
@@ -120,7 +120,7 @@ def _format(path: pathlib.Path, wanted: str | None) -> str:
     if path.is_dir() and any(entry.is_dir() for entry in path.iterdir()):
         return "folder"
     raise ValueError(
-        f"{path} (config.data.path) is nothing that can be streamed: give a folder of class "
+        f"{path} (config.data.path) cannot be streamed: give a folder of class "
         "folders, of parquet files, or of a version prepared by tensorflow-datasets"
     )
 
@@ -129,7 +129,7 @@ def _from_folders(path: pathlib.Path, _: Columns, train: str, test: str | None) 
     inside = {e.name for e in path.iterdir() if e.is_dir() and not e.name.startswith(".")}
     if test is not None:
         _check_split(train, inside, path)
-    # A class may be called "train" (CIFAR-100 has it), but hardly beside no other one.
+    # A class may be called "train" (CIFAR-100 has one), but is hardly the only one.
     elif train not in inside or not inside <= {train, *TEST_NAMES}:
         paths, classes, names = list_pictures(path)
         return Found((files.Files(paths), classes), None, names)
@@ -176,11 +176,11 @@ def _parquet_part(paths: list[pathlib.Path], columns: Columns):
     present = pyarrow.parquet.read_schema(paths[0]).names
     for column in columns:
         if column is not None and column not in present:
-            remedy = ", or labels=False (config.data.stream.labels) to go without" * (
+            remedy = ", or labels=False (config.data.stream.labels) to do without" * (
                 column == columns.label
             )
             raise ValueError(
-                f"{paths[0]} has no column {column!r}, only {', '.join(present)}: name it by "
+                f"{paths[0]} has no column {column!r}, only {', '.join(present)}: name it with "
                 f"config.data.stream.image_column or label_column{remedy}"
             )
     source = files.Parquet(paths, columns.image)
@@ -196,7 +196,7 @@ def _from_tfds(path: pathlib.Path, columns: Columns, train: str, test: str | Non
     for column in columns:
         if column is not None and column not in features:
             raise ValueError(
-                f"{path} has no feature {column!r}, only {', '.join(features)}: name it by "
+                f"{path} has no feature {column!r}, only {', '.join(features)}: name it with "
                 "config.data.stream.image_column or label_column, or set labels=False"
             )
     chosen = _test_name(set(splits) - {train}, test, path)

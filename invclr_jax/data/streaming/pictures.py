@@ -1,4 +1,4 @@
-"""An array of pictures that are read when asked for."""
+"""An array of pictures that are read on demand."""
 
 import concurrent.futures
 import dataclasses
@@ -34,7 +34,7 @@ class Amiss:
         self.names: set[str] = set()
 
     def note(self, substitutes: Iterable[Substitute]) -> None:
-        """Says what is new."""
+        """Logs what is new."""
         for substitute in substitutes:
             if substitute.name not in self.names:
                 self.names.add(substitute.name)
@@ -42,10 +42,10 @@ class Amiss:
                 logging.getLogger(__name__).warning(text, *substitute)
 
     def summarise(self) -> None:
-        """Says how many there were, if any."""
+        """Logs how many there were, if any."""
         if self.names:
             logging.getLogger(__name__).warning(
-                "pictures that could not be read, and were replaced by others of their class: %d",
+                "pictures that could not be read and were replaced by others of their class: %d",
                 len(self.names),
             )
 
@@ -60,9 +60,9 @@ class Pictures:
       on_error: `refuse` raises an error for a picture that cannot be read; `skip` reads the next
         one of its class in its place.
       workers: processes that read pictures for training; 0 for threads of this process.
-      classes: of the pictures, `[n]`, to find one of the same class; None if there are none.
+      classes: of all pictures, to find another of the same class; None if there are none.
       rows: which pictures of the source these are, `[n]`; None for all.
-      amiss: those that could not be read so far.
+      amiss: pictures that could not be read so far.
       decode: how an encoded picture gets its shape: `cropped` takes the middle, `squeezed` all.
     """
 
@@ -86,12 +86,12 @@ class Pictures:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """That of the array."""
+        """The shape of the array."""
         return (len(self), *self.shape_of_one)
 
     @property
     def ndim(self) -> int:
-        """4, as of the array."""
+        """4, as for the array."""
         return 4
 
     @property
@@ -114,15 +114,16 @@ class Pictures:
         return images.reshape(*numbers.shape, *self.shape_of_one)
 
     def read(self, row: int) -> tuple[UInt8[np.ndarray, "h w c"], Substitute | None]:
-        """One picture, and what was amiss if it is another one's."""
+        """One picture, and what was amiss if another was read in its place."""
         number = row if self.rows is None else int(self.rows[row])
         try:
             return self._decode(number), None
         except UnreadableError as error:
             if self.on_error == "refuse":
                 raise ValueError(
-                    f"{self.source.name(number)} {error}: replace or remove it, or read others in "
-                    "place of such pictures by on_error=skip (config.data.stream.on_error)"
+                    f"{self.source.name(number)} {error}: replace or remove it, or set "
+                    "on_error=skip (config.data.stream.on_error) to read others in place of such "
+                    "pictures"
                 ) from None
             return self._other(number, str(error))
 

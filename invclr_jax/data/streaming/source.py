@@ -1,4 +1,4 @@
-"""Where encoded pictures lie: anything with random access to them."""
+"""Where encoded pictures come from: anything with random access to them."""
 
 import hashlib
 from collections.abc import Sequence
@@ -9,9 +9,9 @@ from invclr_jax.data.decoding import Encoded
 
 @runtime_checkable
 class Source(Protocol):
-    """Encoded pictures by number. It is sent to worker processes, so it can be pickled.
+    """Encoded pictures by number. It is sent to worker processes, so it must be picklable.
 
-    A source of one's own needs these three methods. One that is read by blocks, such as row groups
+    Your own source needs these three methods. One that is read in blocks, such as row groups
     of parquet, also has `blocks`, the number of pictures in each: an epoch then takes neighbouring
     pictures at about the same time.
     """
@@ -30,7 +30,7 @@ class Source(Protocol):
 
 
 def blocks_of(source: Source) -> Sequence[int] | None:
-    """Pictures in each block of a source; None where any order is as good as another."""
+    """Pictures in each block of a source; None if any order is as good as another."""
     return getattr(source, "blocks", None)
 
 

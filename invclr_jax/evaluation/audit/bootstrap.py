@@ -28,13 +28,13 @@ class Bootstrap:
         return rng.multinomial(n, np.full(n, 1 / n), self.resamples) / n
 
     def mean(self, rows: Float[np.ndarray, " n"]) -> Interval:
-        """Of a mean over rows."""
+        """The interval of a mean over rows."""
         return self._interval(self.weights(len(rows)) @ np.asarray(rows, np.float64))
 
     def share(
         self, rows: Float[np.ndarray, " n"], of: Float[np.ndarray, " n"], *, missing: bool = False
     ) -> Interval:
-        """Of sum(rows)/sum(of), or one minus that where it is the share that is missing."""
+        """The interval of sum(rows)/sum(of), or of one minus that if `missing`."""
         weights = self.weights(len(rows))
         shares = (weights @ rows) / (weights @ of)
         return self._interval(1 - shares if missing else shares)
@@ -42,7 +42,7 @@ class Bootstrap:
     def ratio(
         self, within: Float[np.ndarray, " n"], second: Float[np.ndarray, " n"], means: np.ndarray
     ) -> tuple[Interval, Interval]:
-        """Of V_total and V_cond/V_total.
+        """The intervals of V_total and V_cond/V_total.
 
         Args:
           within: variance of each picture's features.

@@ -8,11 +8,11 @@ from invclr_jax.transforms.corruptions import NAMES, corrupt
 
 
 def measure(subject: Subject, probe: Probe, findings: Findings) -> None:
-    """Clean accuracy, that of each corruption and severity, and the mean of all of those.
+    """Accuracy on clean pictures, on each corruption and severity, and the mean of the latter.
 
     Args:
       subject: the encoder and its pictures, RGB.
-      probe: of clean features; the pictures that it was not fitted to are corrupted.
+      probe: fitted to clean features; the pictures it was not fitted to are corrupted.
       findings: where they go, as `corruption/fog/severity=3/accuracy`, in percent.
     """
     rows = probe.test[: subject.settings.varied_images]

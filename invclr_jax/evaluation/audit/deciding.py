@@ -1,4 +1,4 @@
-"""Predictions from features: a linear probe where there are labels, else the nearest picture."""
+"""Predictions from features: a linear probe if there are labels, else the nearest picture."""
 
 import dataclasses
 from collections.abc import Callable
@@ -16,7 +16,7 @@ L2 = 1e-4
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Probe:
-    """A linear probe of clean features.
+    """A linear probe on clean features.
 
     Attributes:
       decide: features -> classes.
@@ -28,7 +28,7 @@ class Probe:
 
 
 def probe(subject: Subject) -> Probe:
-    """Softmax regression on standardised clean features of two pictures in three."""
+    """Softmax regression on standardised clean features of two thirds of the pictures."""
     labels = np.asarray(subject.labels)
     test = np.arange(len(labels)) % 3 == 0
     mean, std = subject.clean[~test].mean(0), subject.clean[~test].std(0)

@@ -1,4 +1,4 @@
-"""Features of pictures by any function, checked as they come."""
+"""Features of pictures from any function, checked as they are computed."""
 
 import functools
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from invclr_jax.transforms.base import Transform
 class Encoding:
     """A function images -> features that is called in batches of one size.
 
-    JAX functions are compiled, others are given NumPy arrays.
+    JAX functions are compiled; others are given NumPy arrays.
 
     Args:
       function: pictures `[n, h, w, c]`, floats in [0, 1], -> features `[n, d]`.
@@ -46,7 +46,7 @@ class Encoding:
     def transformed(
         self, transform: Transform, x: np.ndarray, alpha: Float[Array, "n a"], beta: Any
     ) -> Float[np.ndarray, "n d"]:
-        """Features under a transformation for each picture."""
+        """Features under one transformation per picture."""
 
         def pictures(rows):
             drawn = jax.tree.map(lambda leaf: leaf[rows], (alpha, beta))
@@ -59,7 +59,7 @@ class Encoding:
         return self._in_batches(lambda rows: pictures[rows], len(pictures))
 
     def _in_batches(self, pictures: Callable[[np.ndarray], Any], n: int) -> np.ndarray:
-        """The last batch is filled up, so that everything is compiled once."""
+        """The last batch is padded, so that everything is compiled once."""
         size = min(self.batch_size, n)
         parts = []
         for start in range(0, n, size):

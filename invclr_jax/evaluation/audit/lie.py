@@ -1,4 +1,4 @@
-"""Lie derivatives: how fast features move as a parameter does (Gruver et al., arXiv 2210.02984).
+"""Lie derivatives: how fast features move as a parameter moves (Gruver et al., arXiv 2210.02984).
 
 Their paper takes the mean square of the derivative, their end-to-end code its mean absolute value;
 both are given, for a step of one standard deviation of the parameter, so that parameters can be
@@ -20,7 +20,7 @@ from invclr_jax.evaluation.audit.parts import Part
 from invclr_jax.evaluation.audit.subject import Findings, Subject
 
 STEP = 0.05
-"""Half of the finite difference, in standard deviations, where there is no derivative."""
+"""Half of the finite difference, in standard deviations, if there is no derivative."""
 
 
 def measure(subject: Subject, part: Part, findings: Findings) -> None:

@@ -30,8 +30,8 @@ details { margin: 1rem 0; } summary { cursor: pointer; }
 
 HELP = (
     "One part of the transformation varies at a time; everything else is plain. The ratio "
-    "V_cond/V_total is 0 for an invariant encoder and 1 where the picture does not matter. A "
-    "cosine means little by itself: in grey beside it is the same between different pictures. "
+    "V_cond/V_total is 0 for an invariant encoder and 1 if the picture does not matter. A cosine "
+    "means little by itself: the grey number beside it is the cosine between different pictures. "
     "R² says how much of the parameter can be read from the features, 0 for none. Lie is the "
     "squared speed of the features as the parameter moves, over their variance."
 )
@@ -65,7 +65,7 @@ def page(reports: Sequence[Report]) -> str:
 
 
 def _bars(reports: Sequence[Report]) -> str:
-    """A bar for each part and encoder."""
+    """One bar per part and encoder."""
     rows = []
     for part in reports[0].parts:
         for report in reports:
@@ -99,7 +99,7 @@ def _table(report: Report) -> str:
 
 
 def _plots(reports: Sequence[Report]) -> list[str]:
-    """A panel for each parameter with its strip of pictures, then shifts and corruptions."""
+    """One panel per parameter with its strip of pictures, then shifts and corruptions."""
     body = [
         "<h2>Along each parameter</h2><p>Whitened cosine to the plain picture; dashed: to a "
         "different one.</p>"
@@ -108,7 +108,7 @@ def _plots(reports: Sequence[Report]) -> list[str]:
         body.append(f"<h3>{html.escape(part)}</h3>{_strip(strip)}")
         body.append(_figure(lambda axis, part=part: _along(axis, reports, part), part))
     if any("shift/pixels=0/consistency" in report.metrics for report in reports):
-        body.append("<h2>Shifts</h2><p>Predictions that stay when the picture moves.</p>")
+        body.append("<h2>Shifts</h2><p>Predictions that stay the same when the picture moves.</p>")
         body.append(_figure(lambda axis: _shifts(axis, reports), "pixels"))
     if any("corruption/mean/accuracy" in report.metrics for report in reports):
         body.append("<h2>Corruptions</h2><p>Accuracy of the probe, in percent.</p>")

@@ -1,4 +1,4 @@
-"""The parts of a transformation that are varied one at a time, all else being plain."""
+"""The parts of a transformation that are varied one at a time, with everything else plain."""
 
 import dataclasses
 from typing import Any
@@ -25,7 +25,7 @@ class Part:
     Attributes:
       name: of a component of alpha, `crop`, `flip`, or `transform` for everything at once.
       transform: how it is applied.
-      column: of alpha, where it is a component.
+      column: of alpha, if it is a component.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Part:
         Args:
           key: of what varies.
           n: pictures.
-          held: key of beta where a component of alpha varies: the same one, the same beta.
+          held: key of beta if a component of alpha varies; the same key gives the same beta.
         """
         if self.column is None:
             return self.transform.sample(key, n)
@@ -56,7 +56,7 @@ class Part:
 
 @dataclasses.dataclass(frozen=True)
 class Flip:
-    """Mirrors pictures by the toss of a coin; all of it is beta."""
+    """Mirrors pictures with probability 1/2; all of it is beta."""
 
     alpha = NOTHING
 
@@ -74,7 +74,7 @@ class Flip:
 
 
 def components(transform: Transform) -> list[Part]:
-    """A part for each component of alpha that varies."""
+    """One part per component of alpha that varies."""
     varies = np.asarray(transform.alpha.variance) > 0
     names = alpha_names(transform)
     return [Part(name, transform, j) for j, name in enumerate(names) if varies[j]]
@@ -97,6 +97,6 @@ def parts(transform: Transform, picture: tuple[int, ...]) -> list[Part]:
 
 
 def changed(part: Part, key: PRNGKeyArray, n: int, held: PRNGKeyArray) -> tuple[Array, Any]:
-    """A draw that changes every picture: flips are not left to the coin."""
+    """A draw that changes every picture: flips are not left to chance."""
     alpha, beta = part.draw(key, n, held)
     return (alpha, jnp.ones_like(beta)) if isinstance(part.transform, Flip) else (alpha, beta)

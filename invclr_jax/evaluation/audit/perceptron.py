@@ -1,4 +1,4 @@
-"""A small network as a probe: what is in the features, though not on a line."""
+"""A small network as a probe: what the features hold, though not linearly."""
 
 import flax.linen as nn
 import jax
@@ -41,14 +41,14 @@ def predict_by_mlp(
 ) -> Float[np.ndarray, "m t"]:
     """Predictions of a network of one hidden layer, fitted to standardised features.
 
-    By AdamW on all rows at once; each target takes the step at which it was best on a tenth of the
-    rows, which was held out.
+    By AdamW on all rows at once; each target takes the step at which it was best on a
+    held-out tenth of the rows.
 
     Args:
       features: of training rows.
       targets: of training rows.
       test_features: of rows to predict.
-      seed: of the split and the first weights.
+      seed: of the split and the initial weights.
     """
     fit, held_out = validation_indices(np.asarray(targets), 0.1, seed=seed)
     train, test = standardised(jnp.asarray(features), jnp.asarray(test_features), len(held_out))

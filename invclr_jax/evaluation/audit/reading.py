@@ -1,7 +1,7 @@
-"""What features tell of the transformation: R² of alpha, and of alpha - alpha' from a pair.
+"""What features reveal about the transformation: R² of alpha, and of alpha - alpha' from a pair.
 
-Linear (the paper; SIE) and by a small network (SIE): what a line cannot read may still be there.
-The difference from a pair of features is AugSelf's target.
+Linear (the paper; SIE) and by a small network (SIE): what a linear model cannot read may still be
+there. The difference from a pair of features is AugSelf's target.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ from invclr_jax.evaluation.audit.perceptron import predict_by_mlp
 from invclr_jax.evaluation.audit.subject import Findings, Subject
 
 TEST_SHARE = 3
-"""One picture in so many is held out to test on."""
+"""One picture in this many is held out for testing."""
 
 
 def measure(subject: Subject, findings: Findings) -> None:

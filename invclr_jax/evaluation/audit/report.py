@@ -59,7 +59,7 @@ class Report:
         return "\n".join([self._title(), "", grid_text(self.rows()), "", *self.remarks()])
 
     def rows(self) -> list[list[str]]:
-        """The table: a heading, then a row for each part."""
+        """The table: a heading, then one row per part."""
         header = ["", *(heading.strip() for heading in COLUMNS)]
         body = [
             [part, *(_text(self.metrics.get(name.format(part))) for name in COLUMNS.values())]
@@ -117,7 +117,7 @@ class Report:
 
 
 def beside(reports: Sequence[Report]) -> str:
-    """Reports side by side, a row for each measure and part."""
+    """Reports side by side, one row per measure and part."""
     header = ["", *(report.name for report in reports)]
     rows = []
     for name in COLUMNS.values():

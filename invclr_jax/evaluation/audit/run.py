@@ -51,7 +51,7 @@ def audit(
       transform: what to be invariant to. If it normalises pictures, that part is left out.
       labels: classes `[n]`; with them predictions are those of a linear probe, and corruptions are
         measured.
-      settings: how thorough; None for the default, or for the quick one.
+      settings: how thorough; None for the defaults, or for the quick ones.
       quick: fewer pictures and draws.
       name: of the encoder in the report.
       progress: callback with the name of each measure as it starts.
@@ -165,11 +165,11 @@ def _check_batches(subject: Subject) -> None:
     pictures = np.asarray(_example(subject, 4))
     together, alone = subject.encoding.encode(pictures), subject.encoding.encode(pictures[:2])
     if np.isnan(together).any():
-        raise ValueError("encode returned NaN: look at the encoder, an audit would be meaningless")
+        raise ValueError("encode returned NaN: check the encoder; an audit would be meaningless")
     scale = np.abs(together).max()
     if np.abs(together[:2] - alone).max() > 1e-2 * scale:
         raise ValueError(
-            "encode gives a picture other features in a batch of 2 than in one of 4: use it in "
+            "encode gives a picture different features in batches of 2 and of 4: use it in "
             "evaluation mode, without batch statistics or dropout"
         )
 

@@ -9,10 +9,10 @@ class AuditSettings:
 
     Attributes:
       seed: of images, transformations and splits.
-      num_images: at most so many of the given pictures, drawn at random.
-      retrieved_images: how many of them, transformed once, are sought among as many plain ones.
-      varied_images: how many are transformed again and again.
-      num_draws: transformations of each of those, for each part.
+      num_images: largest number of the given pictures to use, drawn at random.
+      retrieved_images: how many of them, transformed once, are looked for among as many plain ones.
+      varied_images: how many are transformed repeatedly.
+      num_draws: transformations of each of those, per part.
       grid: points along each parameter.
       shifts: largest shift in pixels.
       severities: of the corruptions.

@@ -18,7 +18,7 @@ def shift(
     Args:
       pictures: any.
       pixels: how far.
-      directions: for each picture one of down, up, right, left: 0 to 3.
+      directions: one of down, up, right, left for each picture: 0 to 3.
     """
     height, width = pictures.shape[1:3]
     moved = np.empty_like(pictures)
@@ -31,7 +31,7 @@ def shift(
 
 
 def measure(subject: Subject, decide: Decide, findings: Findings) -> None:
-    """How often the prediction stays when the picture moves, and the cosine to the plain feature.
+    """How often the prediction survives a shift, and the cosine to the plain feature.
 
     Args:
       subject: the encoder and its pictures.

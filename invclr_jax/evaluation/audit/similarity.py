@@ -39,7 +39,9 @@ def whitening(clean: Float[np.ndarray, "n d"]) -> Whitening:
     values, vectors = np.linalg.eigh(np.cov(z.T).reshape(z.shape[1], z.shape[1]))
     values, vectors = values[::-1], vectors[:, ::-1]
     if values[0] <= 0:
-        raise ValueError("all features are equal: an encoder that ignores pictures has no audit")
+        raise ValueError(
+            "all features are equal: an encoder that ignores pictures cannot be audited"
+        )
     most = min(MOST_COMPONENTS, max(1, len(z) // 10))
     kept = int(min(most, (values > 1e-6 * values[0]).sum()))
     return Whitening(mean, vectors[:, :kept] / np.sqrt(values[:kept]))

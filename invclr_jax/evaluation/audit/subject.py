@@ -48,12 +48,12 @@ class Subject:
 
     @functools.cached_property
     def bootstrap(self) -> Bootstrap:
-        """Of all intervals."""
+        """What makes all intervals."""
         return Bootstrap(self.settings.resamples, self.settings.confidence, self.settings.seed)
 
     @functools.cached_property
     def clean(self) -> Float[np.ndarray, "n d"]:
-        """Features of plain pictures; those of the neutral alpha where there is no plain one."""
+        """Features of plain pictures; those of the neutral alpha if there is no plain version."""
         try:
             return self.encoding.plain(self.transform, self.x)
         except NoPlainVersion:
@@ -64,7 +64,7 @@ class Subject:
 
     @property
     def varied(self) -> np.ndarray:
-        """The pictures that are transformed again and again: the first ones."""
+        """The pictures that are transformed repeatedly: the first ones."""
         return self.x[: self.settings.varied_images]
 
     def key(self, purpose: str, index: int = 0) -> PRNGKeyArray:

@@ -1,7 +1,7 @@
-"""How much features change when one part of the transformation does.
+"""How much features change when one part of the transformation changes.
 
 V_cond, V_total and their ratio (the paper, Eq. 6 and 7, on unit features), canonical correlations,
-cosines, and retrieval: does a transformed picture find its original (SIE).
+cosines, and retrieval: whether a transformed picture finds its original (SIE).
 """
 
 import jax

@@ -1,4 +1,4 @@
-"""L-BFGS for linear models, wholly on the devices: one jitted loop, no calls back to the host.
+"""L-BFGS for linear models, entirely on the devices: one jitted loop, no callbacks to the host.
 
 It minimises `loss(X W + b) + l2·|W|²` with b free. What a general optimiser cannot know, and this
 one uses, is that the scores are linear in (W, b):
@@ -7,12 +7,12 @@ one uses, is that the scores are linear in (W, b):
   with its transpose, however many points the line search tries;
 - the Hessian is near `Xᵀ diag(w) X` for every class at once, w the curvature of the loss in each
   row. Its inverse (`preconditioner.py`) is the initial matrix of the two-loop recursion. Features
-  of unequal scale or strongly correlated then cost no more steps than white ones.
+  that differ in scale or are strongly correlated then need no more steps than white ones.
 
 Shapes: n rows, f features, c columns of scores, f1 = f + 1 rows of parameters, the last of them b.
 
 Rows may be divided over devices. Each device then holds its own rows and their scores, all hold
-the parameters and the pairs, and what is added up over rows is added up over devices.
+the parameters and the pairs, and sums over rows are also summed over devices.
 
 Nocedal and Wright, Numerical Optimization, Algorithms 7.4 and 7.5. `optax.lbfgs` starts from a
 multiple of the identity and evaluates the whole model at every point of its line search.
@@ -33,11 +33,11 @@ from invclr_jax.evaluation.linear_solver.line_search import search
 from invclr_jax.evaluation.linear_solver.preconditioner import Preconditioner
 
 REFRESH = 8
-"""Steps between two looks at the curvature; scores are added up in between."""
+"""Steps between two checks of the curvature; scores are accumulated in between."""
 
 REBUILD = 8.0
-"""The preconditioner is built anew when the mean curvature has fallen by this factor: fitted rows
-stop counting, and the few that are left have another covariance."""
+"""The preconditioner is rebuilt when the mean curvature has fallen by this factor: fitted rows stop
+counting, and the few that are left have a different covariance."""
 
 PATIENCE = 25
 """Steps without progress in loss or gradient after which rounding is taken to be the limit."""
@@ -89,7 +89,7 @@ class _State(NamedTuple):
 class _Problem(NamedTuple):
     """The objective of centred features, with the scores given wherever they are known.
 
-    `share` is 1/n for a row of the data and 0 for one that fills up a device.
+    `share` is 1/n for a row of the data and 0 for a row that pads a device.
     """
 
     features: Float[Array, "n f"]
@@ -107,7 +107,7 @@ class _Problem(NamedTuple):
         return jnp.sum(self.loss.rows(scores, self.targets) * self.share)
 
     def total(self, tree):
-        """The sum over devices of what each has of its own rows."""
+        """The sum over devices of what each has for its own rows."""
         return parallel.sum_over_devices(tree, self.axis)
 
     def value(self, parameters, scores):
@@ -160,16 +160,16 @@ def minimise(
 
     Args:
       features: X.
-      targets: second argument of the loss, a row for each of X's.
-      start: first W, with b as its last row.
+      targets: second argument of the loss, one row per row of X.
+      start: initial W, with b as its last row.
       l2: weight of the penalty on W; b is free.
-      tolerance: Euclidean norm of the gradient in (W, b) to stop at. The loop also stops where
+      tolerance: Euclidean norm of the gradient in (W, b) to stop at. The loop also stops when
         rounding allows no further progress.
-      max_iterations: steps at most.
+      max_iterations: limit on the number of steps.
       loss: the loss of the scores.
       memory: pairs kept for the two-loop recursion.
-      mesh: devices to divide the rows over, which are NumPy arrays then, the same on every
-        process; None for the default device.
+      mesh: devices to divide the rows over; features and targets are then NumPy arrays, the same
+        on every process; None for the default device.
     """
     share = np.full(len(features), 1 / len(features), features.dtype)
     shared = (start, l2, tolerance, max_iterations)
@@ -199,13 +199,13 @@ def _minimise(rows, shared, *, loss: Loss, memory: int, axis: parallel.Axis) -> 
     features, targets, share = rows
     start, l2, tolerance, max_iterations = shared
     with jax.default_matmul_precision("highest"):
-        # Where the mean is large against the spread, centring saves the digits of float32.
+        # If the mean is large compared with the spread, centring saves the digits of float32.
         real = share > 0
         sums = jnp.sum(features, axis=0, where=real[:, None]), jnp.sum(real, dtype=share.dtype)
         total, count = parallel.sum_over_devices(sums, axis)
         mean = total / count  # exact for a constant feature, unlike a sum of shares
         problem = _Problem(features - mean[None], mean, targets, share, l2, loss, axis)
-        # Scores that were added up over a few steps are not quite X W + b: leave a margin.
+        # Scores accumulated over a few steps are not quite X W + b: leave a margin.
         target_norm = 0.95 * tolerance
         state = jax.lax.while_loop(
             lambda state: (
@@ -299,7 +299,7 @@ def _step(problem: _Problem, state: _State) -> _State:
 
 
 def _refresh(problem: _Problem, parameters: Array, old: Preconditioner):
-    """Scores without accumulated rounding; another preconditioner if the curvature fell."""
+    """Scores without accumulated rounding; a new preconditioner if the curvature fell."""
     scores = problem.scores(parameters)
     curvature = problem.loss.curvature(scores) * problem.share
     mean = problem.total(curvature.sum())

@@ -8,10 +8,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 ENOUGH = 0.5
-"""Stop where the slope has fallen to this part of the first slope (strong Wolfe curvature)."""
+"""Stop when the slope has fallen to this fraction of the first slope (strong Wolfe curvature)."""
 
 MAX_POINTS = 20
-"""Points tried at most; bisection from 1 reaches 1e-6 in that many."""
+"""Limit on the points tried; bisection from 1 reaches 1e-6 in that many."""
 
 
 class _Search(NamedTuple):
@@ -54,10 +54,10 @@ def search(
         flat = jnp.abs(slope) <= ENOUGH * jnp.abs(first_slope)
         found = flat & ((slope <= 0) | (value <= ceiling))
         low = jnp.where(slope < 0, t, s.low)
-        high = jnp.where(slope < 0, s.high, t)  # also where it is not a number: too far
+        high = jnp.where(slope < 0, s.high, t)  # also if it is NaN: too far
         newton = t - slope / curvature
         inside = (newton > low) & (newton < jnp.minimum(high, 10 * t))
-        # Newton's method creeps down an exponential: halve the bracket where it gains little.
+        # Newton's method creeps down an exponential: halve the bracket when it gains little.
         quick = jnp.abs(slope) <= jnp.abs(s.slope) / 4
         middle = jnp.where(jnp.isinf(high), 2 * t, (low + high) / 2)
         return _Search(

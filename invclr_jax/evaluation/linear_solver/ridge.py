@@ -2,8 +2,8 @@
 
 With features in float32 and l2 = 1e-8 the normal equations lose every digit in float32. In float64
 they keep them: squaring the condition number costs twice the seven digits that the features have,
-and float64 has sixteen. Only the f×f solve and the sums leading to it are done so, in slices, on
-the host, because accelerators have no (or slow) float64.
+and float64 has sixteen. Only the f×f solve and the sums leading to it are done this way, in slices,
+on the host, because accelerators have no (or slow) float64.
 """
 
 from typing import NamedTuple

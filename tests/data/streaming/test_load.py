@@ -74,7 +74,7 @@ def test_a_sample_reads_nothing_and_keeps_the_classes(places, monkeypatch):
 
 
 def test_all_of_a_stream_in_memory_is_refused(places):
-    with pytest.raises(ValueError, match="20 pictures are streamed, and all of them are needed"):
+    with pytest.raises(ValueError, match="20 pictures are streamed, but all of them are needed"):
         _ = data.load("stream", path=places["folder"], size=8, statistics=0).train.array
 
 
@@ -140,7 +140,7 @@ def test_nonsense_options_get_a_sentence(places, options, words):
 
 
 def test_other_places_get_a_sentence(places, tmp_path):
-    with pytest.raises(ValueError, match="is nothing that can be streamed"):
+    with pytest.raises(ValueError, match="cannot be streamed"):
         load_stream(tmp_path)
     (tmp_path / "train" / "cat").mkdir(parents=True)
     with pytest.raises(ValueError, match="holds no pictures"):
@@ -157,5 +157,5 @@ def test_other_places_get_a_sentence(places, tmp_path):
 
 
 def test_labels_that_are_no_classes_get_a_sentence(places):
-    with pytest.raises(ValueError, match="labels are integers from 0"):
+    with pytest.raises(ValueError, match="labels must be integers from 0"):
         load_stream(places["parquet"], label_column="image")

@@ -173,7 +173,7 @@ def test_labels_bring_a_probe_and_corruptions():
         (lambda x: cases.circle(x) * np.nan, None, "encode returned NaN"),
         (lambda x: cases.circle(x)[:, 0], None, "encode returned shape"),
         (lambda x: cases.circle(x)[1:], None, "encode returned 3 rows for 4 images"),
-        (lambda x: cases.circle(x) - cases.circle(x).mean(0, keepdims=True), None, "batch of 2"),
+        (lambda x: cases.circle(x) - cases.circle(x).mean(0, keepdims=True), None, "batches of 2"),
         (lambda x: jnp.ones((len(x), 3)), None, "all features are equal"),
         ("resnet", None, "encode is a str"),
         (cases.circle, lambda x: x * 2 - 1, r"outside \[0, 1\]"),
