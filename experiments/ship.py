@@ -21,7 +21,7 @@ import ml_collections
 import numpy as np
 from absl import flags
 
-from experiments import all_rows, jumps, runner
+from experiments import all_rows, runner
 from invclr_jax import cli
 from invclr_jax.checkpoint import Encoder, load_encoder
 from invclr_jax.checkpoint.loading import SHIPPED
@@ -157,9 +157,13 @@ pictures of ten classes taught it: expect little on pictures of another kind. Wr
 
 
 def table(folder: pathlib.Path) -> str:
-    """The scores of all records in a folder, Markdown."""
+    """The scores of all records in a folder, Markdown: a column for each encoder."""
     kept = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
-    return jumps.table({f"{one['name']}/seed": one["scores"] for one in kept}, COLUMNS)
+    lines = [["", *(f"`{one['name']}`" for one in kept)], ["---"] * (1 + len(kept))]
+    lines += [
+        [title, *(f"{one['scores'][key]:.4g}" for one in kept)] for key, title in COLUMNS.items()
+    ]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def main() -> int:

@@ -96,3 +96,12 @@ def test_the_record_and_the_card(shipped, workdir):
     assert 'load_encoder("tiny-cpu")' in card
     assert "| probe, mean of 32 crops, % | 85 |" in card
     assert "binomial error is 0.4 %" in card
+
+
+def test_the_table_has_a_column_for_each_record(tmp_path):
+    scores = SCORES | {"crops/M=32/probe": 85.123, "crops/M=32/knn": 84.0}
+    for name in ("b", "a"):
+        (tmp_path / f"{name}.json").write_text(json.dumps({"name": name, "scores": scores}))
+    lines = ship.table(tmp_path).splitlines()
+    assert lines[0] == "|  | `a` | `b` |"
+    assert "| probe, mean of 32 crops, % | 85.12 | 85.12 |" in lines
