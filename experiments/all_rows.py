@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from experiments import mcnemar
 from invclr_jax.checkpoint import Encoder
 from invclr_jax.data import load
 from invclr_jax.evaluation.alpha import predict_alpha
@@ -110,8 +111,8 @@ def score(
     return {"probe": right, "knn": _percent(near, test_labels), "error": float(error)}
 
 
-def measure(encoder: Encoder, data_path: str | None) -> dict[str, float]:
-    """All columns for every row of the encoder's data."""
+def measure(encoder: Encoder, data_path: str | None) -> dict[str, Any]:
+    """All columns for every row of the encoder's data, and `hits`, see `mcnemar.pack`."""
     data = load(encoder.config.data.name, path=data_path)
     assert data.test is not None
     labels, test_labels = labels_of(data.train), labels_of(data.test)
@@ -127,7 +128,8 @@ def measure(encoder: Encoder, data_path: str | None) -> dict[str, float]:
 
     train, test = plain(data.train.images), plain(data.test.images)
     probe = fit(train, labels, num_classes)
-    found = score(probe, train, test, labels, test_labels) | {"l2": probe.l2}
+    found: dict[str, Any] = score(probe, train, test, labels, test_labels) | {"l2": probe.l2}
+    found["hits"] = mcnemar.pack(probe.decide(test) == test_labels)
     rows = labels[:AVERAGED]
     means = averaged(data.train.images[:AVERAGED], train_key), averaged(data.test.images, test_key)
     of_means = score(fit(means[0], rows, num_classes, (probe.l2,)), *means, rows, test_labels)

@@ -10,6 +10,7 @@ import functools
 import json
 import pathlib
 from collections.abc import Callable
+from typing import Any
 
 from absl import flags
 
@@ -39,11 +40,12 @@ def measure_all(
     """
     if name not in MEASUREMENTS:
         raise ValueError(f"no measurement {name!r}: use one of {', '.join(MEASUREMENTS)}")
-    measures: dict[str, Callable[[Encoder], dict[str, float]]] = {
+    measures: dict[str, Callable[[Encoder], dict[str, Any]]] = {
         "directions": directions.measure,
         "all_rows": functools.partial(all_rows.measure, data_path=data_path),
     }
-    known = json.loads(out.read_text())["runs"] if out.exists() else {}
+    record = json.loads(out.read_text()) if out.exists() else {}
+    known, hits = record.get("runs", {}), record.get("hits", {})
     saved = (path for path in root.glob("*/seed*/checkpoints/*") if path.name.isdecimal())
     for folder in sorted({path.parents[1] for path in saved}):
         run = str(folder.relative_to(root))
@@ -53,7 +55,9 @@ def measure_all(
         if encoder.step < encoder.config.num_steps:
             continue
         known[run] = measures[name](encoder)
-        record = {"code": code_version(), "runs": known}
+        if "hits" in known[run]:
+            hits[run] = known[run].pop("hits")
+        record = {"code": code_version(), "runs": known} | ({"hits": hits} if hits else {})
         write_atomically(out, json.dumps(record, indent=1, sort_keys=True) + "\n")
         print(run, {k: round(v, 5) for k, v in known[run].items()}, flush=True)
     return known

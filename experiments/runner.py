@@ -225,7 +225,7 @@ def training_seconds(folder: pathlib.Path, batch_size: int) -> dict[str, float]:
     return {"train": _rounded(total), "step": _rounded(sorted(each)[len(each) // 2])}
 
 
-def _curves(folder: pathlib.Path) -> dict[str, dict[str, list[float | None]]]:
+def curves(folder: pathlib.Path) -> dict[str, dict[str, list[float | None]]]:
     """`training`, terms of the loss, thinned; `trajectory`, metrics measured during training."""
     lines = _lines(folder)
     measured = [line for line in lines if "invariance/ratio" in line]

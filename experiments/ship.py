@@ -84,6 +84,7 @@ def scores(encoder: Encoder, dataset: Dataset, data_path: str | None) -> dict[st
       data_path: where it is.
     """
     found = all_rows.measure(encoder, data_path)
+    found.pop("hits", None)
     transform = dataclasses.replace(cast(ImageTransform, encoder.transform), **CROPS)
     context = Context(
         dataclasses.replace(encoder, transform=transform),
