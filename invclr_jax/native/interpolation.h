@@ -187,7 +187,7 @@ int64_t CombineThree(const Block<T>& block, const Shares<T>& shares, const T* x,
 template <class T>
 struct Products {
   T of[4][kBlock];
-  T channels[4][4 * kBlock];  // before they are summed, for CombineThree
+  T channels[4][4 * kBlock];  // before they are summed, in FindThree
 
   void Find(const Block<T>& block, int64_t channels, int64_t first, const T* x, const T* y) {
     for (int64_t i = first; i < block.pixels(); ++i) {

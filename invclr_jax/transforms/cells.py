@@ -94,10 +94,10 @@ def _cell(
 
 def _pairs(x: Array, rows: Array, columns: Array) -> Float[Array, "n p q 2 c"]:
     """A pixel and the next one in its row: they lie side by side in memory."""
-    n, _, width, channels = x.shape
+    n, height, width, channels = x.shape
     picture = jnp.broadcast_to(jnp.arange(n)[:, None, None], rows.shape)
     return lax.gather(
-        x.reshape(n, -1, channels),
+        x.reshape(n, height * width, channels),
         jnp.stack([picture, rows * width + columns], axis=-1),
         lax.GatherDimensionNumbers(
             offset_dims=(3, 4), collapsed_slice_dims=(0,), start_index_map=(0, 1)

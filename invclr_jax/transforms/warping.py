@@ -2,10 +2,12 @@
 
 Bilinear interpolation between the four pixels around a point. Where a map shrinks a picture, the
 pixels are first averaged by a triangle as wide as the shrinking, as Pillow's bilinear `resize`
-does: pictures averaged over 1, 2, 4 and 8 pixels are made once, and of each picture the two that
-are next to its shrinking are interpolated. None of them depends on alpha, so no derivative in
-alpha runs backwards through the pixels.
+does: averages over 1, 2, 4 and 8 pixels are made as far as any picture needs them, and those two
+that are next to its shrinking are mixed. Interpolation is linear in the pixels, so that a mixture
+is read once.
 """
+
+import functools
 
 import jax.numpy as jnp
 import numpy as np
@@ -45,8 +47,7 @@ def affine(
         log2_scale: 1 makes the content twice as large;
         shear_down: pixels down for each pixel to the right;
         shear_right: pixels to the right for each pixel down.
-      antialias: whether to average pixels where log2_scale < 0 (shears and rotations never do);
-        without it a picture is read once instead of twice.
+      antialias: whether to average pixels where log2_scale < 0 (shears and rotations never do).
 
     Returns:
       `[n, h, w, c]` in the wider of the dtypes of images and alpha.
@@ -94,30 +95,45 @@ def _inverse(alpha: Float[Array, "n 6"]) -> Float[Array, "n 2 2"]:
 def _averaged(
     images: Float[Array, "n h w c"], log2_shrinking: Float[Array, " n"]
 ) -> Float[Array, "n h w c"]:
-    """Interpolated between the two averaged versions next to a shrinking."""
-    level = jnp.clip(log2_shrinking, 0, LEVELS)
-    index = jnp.clip(jnp.floor(lax.stop_gradient(level)), 0, LEVELS - 1)
-    which = jnp.broadcast_to(spread(index.astype(int)), images.shape)
-    pyramid = _pyramid(images)
-    fine, coarse = lax.select_n(which, *pyramid[:-1]), lax.select_n(which, *pyramid[1:])
-    return fine + spread(level - index) * (coarse - fine)
+    """The pictures averaged as much as they will shrink."""
+    margin = 2**LEVELS - 1
+    pad = ((0, 0), (margin, margin), (margin, margin), (0, 0))
+
+    def averaged(images, log2_shrinking):
+        return _between_levels(jnp.pad(images, pad, mode="edge"), log2_shrinking, 0)
+
+    shrinks = (log2_shrinking > 0).any()
+    return lax.cond(shrinks, averaged, lambda images, _: images, images, log2_shrinking)
 
 
-def _pyramid(images: Float[Array, "n h w c"]) -> list[Float[Array, "n h w c"]]:
-    """The pictures averaged by triangles of half-width 1, 2, 4, …; the first are themselves.
+def _between_levels(wide: Array, log2_shrinking: Array, level: int) -> Float[Array, "n h w c"]:
+    """Interpolated between averages by triangles of half-width 2^level and wider.
 
     A triangle is the next narrower one averaged with weights (1, 2, 1)/4 at its own distance.
+
+    Args:
+      wide: the first of these averages, with a margin for the others.
+      log2_shrinking: of each picture.
+      level: of `wide`.
     """
-    height, width = images.shape[1:3]
-    margin = 2**LEVELS - 1
-    levels = [images]
-    wide = jnp.pad(images, ((0, 0), (margin, margin), (margin, margin), (0, 0)), mode="edge")
-    for step in (2**level for level in range(LEVELS)):
-        for axis in (1, 2):
-            wide = _smoothed(wide, step, axis)
-        margin -= step
-        levels.append(wide[:, margin : margin + height, margin : margin + width])
-    return levels
+    fine = _inner(wide, 2**LEVELS - 2**level)
+    for axis in (1, 2):
+        wide = _smoothed(wide, 2**level, axis)
+    level += 1
+    further = functools.partial(_between_levels, level=level)
+    last = functools.partial(_inner, margin=2**LEVELS - 2**level)
+    if level == LEVELS:
+        coarse = last(wide)
+    else:  # most often no picture shrinks so much
+        needed = (log2_shrinking > level).any()
+        coarse = lax.cond(needed, further, lambda wide, _: last(wide), wide, log2_shrinking)
+    share = spread(jnp.clip(log2_shrinking - (level - 1), 0, 1))
+    return fine + share * (coarse - fine)
+
+
+def _inner(wide: Array, margin: int) -> Array:
+    height, width = (side - 2 * margin for side in wide.shape[1:3])
+    return wide[:, margin : margin + height, margin : margin + width]
 
 
 def _smoothed(images: Array, step: int, axis: int) -> Array:
