@@ -40,7 +40,7 @@ class Row:
 
 
 def interleaved(
-    contenders: Mapping[str, Callable[[], Any]], *, repeats: int, warmup: int = 1
+    contenders: Mapping[str, Callable[[], Any]], *, repeats: int, warmup: int = 1, calls: int = 1
 ) -> dict[str, list[float]]:
     """Runs the contenders in turn, `repeats` times each, after `warmup` unmeasured turns.
 
@@ -48,17 +48,22 @@ def interleaved(
       contenders: functions without arguments by name; JAX results are waited for.
       repeats: measured turns.
       warmup: unmeasured turns (compilation, caches).
+      calls: in a turn, after as many that are not measured. Work of milliseconds wants more than
+        one: PyTorch's threads spin for a while after a call and take the next one's cores.
 
     Returns:
-      Seconds of every measured turn, by name.
+      Seconds per call in every measured turn, by name.
     """
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
     for turn in range(warmup + repeats):
         for name, contender in contenders.items():
+            for _ in range(calls if calls > 1 else 0):
+                jax.block_until_ready(contender())
             start = time.perf_counter()
-            jax.block_until_ready(contender())
+            for _ in range(calls):
+                jax.block_until_ready(contender())
             if turn >= warmup:
-                seconds[name].append(time.perf_counter() - start)
+                seconds[name].append((time.perf_counter() - start) / calls)
     return seconds
 
 
