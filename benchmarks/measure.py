@@ -48,23 +48,25 @@ def interleaved(
       contenders: functions without arguments by name; JAX results are waited for.
       repeats: measured turns.
       warmup: unmeasured turns (compilation, caches).
-      calls: in a turn, after as many that are not measured. Work of milliseconds wants more than
-        one: PyTorch's threads spin for a while after a call and take the next one's cores.
+      calls: in a turn, after one less that are not measured. Work of milliseconds wants more than
+        one: a call finds caches and threads as the contender before has left them.
 
     Returns:
-      Seconds per call in every measured turn, by name.
+      Seconds of every measured turn, the median of its calls, by name.
     """
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
     for turn in range(warmup + repeats):
         for name, contender in contenders.items():
-            for _ in range(calls if calls > 1 else 0):
-                jax.block_until_ready(contender())
-            start = time.perf_counter()
-            for _ in range(calls):
-                jax.block_until_ready(contender())
+            times = [_timed(contender) for _ in range(2 * calls - 1)][calls - 1 :]
             if turn >= warmup:
-                seconds[name].append((time.perf_counter() - start) / calls)
+                seconds[name].append(statistics.median(times))
     return seconds
+
+
+def _timed(contender: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    jax.block_until_ready(contender())
+    return time.perf_counter() - start
 
 
 def medians(seconds: Mapping[str, list[float]]) -> dict[str, float]:
