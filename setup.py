@@ -1,7 +1,7 @@
 """Compiles `invclr_jax/native` where there is a C++ compiler; all else is in setup.cfg.
 
 Without one, or with `INVCLR_PURE=1` in the environment, the installation succeeds all the same, and
-convolutions on CPUs are XLA's.
+all that CPUs compute is XLA's.
 """
 
 import importlib.util
@@ -17,7 +17,7 @@ LEVELS = {
     "avx512": ["-march=x86-64-v4"],
     "avx512_bf16": ["-march=x86-64-v4", "-mavx512bf16"],
 }
-"""One library for each; `invclr_jax.models.library` takes the one that suits the processor."""
+"""One library for each; `invclr_jax.native.library` takes the one that suits the processor."""
 
 
 def extensions() -> list[Extension]:
@@ -32,11 +32,12 @@ def extensions() -> list[Extension]:
     folder = pathlib.Path("invclr_jax/native")
     return [
         Extension(
-            f"invclr_jax.native.convolutions_{name}",
-            [str(folder / "convolutions.cc")],
+            f"invclr_jax.native.kernels_{name}",
+            [str(source) for source in sorted(folder.glob("*.cc"))],
             depends=[str(header) for header in sorted(folder.glob("*.h"))],
             extra_compile_args=[
                 *("-std=c++17", "-O3", *level, "-mprefer-vector-width=512"),
+                "-fno-trapping-math",  # or comparisons would be branches, and loops not vectors
                 *("-isystem", str(pathlib.Path(jaxlib.origin).parent / "include")),
             ],
             language="c++",

@@ -40,7 +40,7 @@ class Row:
 
 
 def interleaved(
-    contenders: Mapping[str, Callable[[], Any]], *, repeats: int, warmup: int = 1
+    contenders: Mapping[str, Callable[[], Any]], *, repeats: int, warmup: int = 1, calls: int = 1
 ) -> dict[str, list[float]]:
     """Runs the contenders in turn, `repeats` times each, after `warmup` unmeasured turns.
 
@@ -48,18 +48,25 @@ def interleaved(
       contenders: functions without arguments by name; JAX results are waited for.
       repeats: measured turns.
       warmup: unmeasured turns (compilation, caches).
+      calls: in a turn, after one less that are not measured. Work of milliseconds wants more than
+        one: a call finds caches and threads as the contender before has left them.
 
     Returns:
-      Seconds of every measured turn, by name.
+      Seconds of every measured turn, the median of its calls, by name.
     """
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
     for turn in range(warmup + repeats):
         for name, contender in contenders.items():
-            start = time.perf_counter()
-            jax.block_until_ready(contender())
+            times = [_timed(contender) for _ in range(2 * calls - 1)][calls - 1 :]
             if turn >= warmup:
-                seconds[name].append(time.perf_counter() - start)
+                seconds[name].append(statistics.median(times))
     return seconds
+
+
+def _timed(contender: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    jax.block_until_ready(contender())
+    return time.perf_counter() - start
 
 
 def medians(seconds: Mapping[str, list[float]]) -> dict[str, float]:

@@ -21,7 +21,7 @@ from benchmarks.measure import has_torch
 from benchmarks.summary import BENCHMARKS, summary, table
 from invclr_jax import cpu
 from invclr_jax.evaluation.results import code_version
-from invclr_jax.models import library
+from invclr_jax.native import library
 
 REFERENCES = ("torch", "sklearn", "kornia")
 BUSY = 0.5

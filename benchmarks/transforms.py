@@ -22,6 +22,8 @@ from invclr_jax.transforms.image import ImageTransform
 from invclr_jax.transforms.normalise import Normalise
 
 PICTURES, SIZE, CORRUPTED, SEVERITY = 512, 32, 10_000, 3
+CALLS = 20
+"""Of work that takes milliseconds, in each turn."""
 MEAN, STD = (0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)
 
 
@@ -79,7 +81,7 @@ def _affine(repeats: int) -> list[Row]:
         )
     else:
         print("kornia is not installed for comparison: pip install kornia")
-    seconds = interleaved(contenders, repeats=repeats)
+    seconds = interleaved(contenders, repeats=repeats, calls=CALLS)
     median = medians(seconds)
     work = f"affine maps of {PICTURES} pictures with the gradient in alpha"
     return [
@@ -110,7 +112,8 @@ def _composition(repeats: int) -> Row:
 
         return functools.partial(gradient, images, alpha, beta)
 
-    seconds = interleaved({"composed": run(parts), "whole": run(whole)}, repeats=repeats)
+    contenders = {"composed": run(parts), "whole": run(whole)}
+    seconds = interleaved(contenders, repeats=repeats, calls=CALLS)
     median = medians(seconds)
     return Row(
         f"crop, jitter, normalise {PICTURES} pictures with the gradient in alpha, composed",

@@ -1,1 +1,1 @@
-"""C++ for CPUs, compiled by setup.py where there is a compiler; see `models/library.py`."""
+"""C++ for CPUs, compiled by setup.py where there is a compiler; see `library`."""

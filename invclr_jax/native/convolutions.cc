@@ -2,19 +2,14 @@
 
 #include <type_traits>
 
+#include "buffers.h"
 #include "direct.h"
 #include "winograd.h"
-#include "xla/ffi/api/ffi.h"
 
 namespace invclr {
 namespace {
 
 namespace ffi = xla::ffi;
-
-Pictures Of(const ffi::AnyBuffer& array) {
-  const auto size = array.dimensions();
-  return {size[0], size[1], size[2], size[3]};
-}
 
 // Calls compute(T{}), T being the elements' type.
 template <class Compute>
@@ -32,17 +27,6 @@ ffi::Error For(ffi::DataType type, Compute compute) try {
 } catch (const std::bad_alloc&) {
   return ffi::Error(ffi::ErrorCode::kResourceExhausted, "no memory for a convolution");
 }
-
-template <class T>
-const T* Data(const ffi::AnyBuffer& array) {
-  return static_cast<const T*>(array.untyped_data());
-}
-template <class T>
-T* Data(ffi::Result<ffi::AnyBuffer>& array) {
-  return static_cast<T*>(array->untyped_data());
-}
-
-using Result = ffi::Result<ffi::AnyBuffer>;
 
 ffi::Error WinogradConvolve(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::AnyBuffer w, Result y) {
   return For(x.element_type(), [&](auto element) {

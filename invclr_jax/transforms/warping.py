@@ -2,16 +2,19 @@
 
 Bilinear interpolation between the four pixels around a point. Where a map shrinks a picture, the
 pixels are first averaged by a triangle as wide as the shrinking, as Pillow's bilinear `resize`
-does: pictures averaged over 1, 2, 4 and 8 pixels are made once, and of each picture the two that
-are next to its shrinking are interpolated. None of them depends on alpha, so no derivative in
-alpha runs backwards through the pixels.
+does: averages over 1, 2, 4 and 8 pixels are made as far as any picture needs them, and those two
+that are next to its shrinking are mixed. Interpolation is linear in the pixels, so that a mixture
+is read once.
 """
+
+import functools
 
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
+from invclr_jax.transforms.interpolation import interpolate
 from invclr_jax.transforms.pictures import check_alpha, check_images, spread
 
 NAMES = ("angle", "shift_down", "shift_right", "log2_scale", "shear_down", "shear_right")
@@ -44,8 +47,7 @@ def affine(
         log2_scale: 1 makes the content twice as large;
         shear_down: pixels down for each pixel to the right;
         shear_right: pixels to the right for each pixel down.
-      antialias: whether to average pixels where log2_scale < 0 (shears and rotations never do);
-        without it a picture is read once instead of twice.
+      antialias: whether to average pixels where log2_scale < 0 (shears and rotations never do).
 
     Returns:
       `[n, h, w, c]` in the wider of the dtypes of images and alpha.
@@ -55,61 +57,9 @@ def affine(
     dtype = jnp.promote_types(jnp.result_type(images, alpha), jnp.float32)
     images, alpha = images.astype(dtype), alpha.astype(dtype)
     rows, columns = _sources(alpha, *images.shape[1:3])
-    if not antialias:
-        return interpolate(images, rows, columns)
-    fine, coarse, share = _levels(images, -alpha[:, 3])
-    sharp = interpolate(fine, rows, columns)
-    return sharp + spread(share) * (interpolate(coarse, rows, columns) - sharp)
-
-
-def interpolate(
-    images: Float[Array, "n h w c"],
-    rows: Float[Array, "n height width"],
-    columns: Float[Array, "n height width"],
-) -> Float[Array, "n height width c"]:
-    """Bilinear interpolation at fractional pixel positions; beyond the edge, edge pixels.
-
-    Args:
-      images: `[n, h, w, c]`.
-      rows: position of each sample, 0 at the centre of the first row of pixels.
-      columns: likewise.
-    """
-    top, down = _cell(rows, images.shape[1])
-    left, right = _cell(columns, images.shape[2])
-    if 1 in images.shape[1:3]:  # there is no next pixel: let it be the same
-        twice = [(0, 0), *((0, int(side == 1)) for side in images.shape[1:3]), (0, 0)]
-        images = jnp.pad(images, twice, mode="edge")
-    # XLA would gather once more for every derivative.
-    above, below = lax.optimization_barrier(
-        (_pairs(images, top, left), _pairs(images, top + 1, left))
-    )
-    down, right = down[..., None], right[..., None]
-    above, below = (
-        (1 - right) * pair[..., 0, :] + right * pair[..., 1, :] for pair in (above, below)
-    )
-    return (1 - down) * above + down * below
-
-
-def _pairs(images: Array, rows: Array, columns: Array) -> Float[Array, "n height width 2 c"]:
-    """A pixel and the next one in its row: they lie side by side in memory."""
-    n, _, width, channels = images.shape
-    picture = jnp.broadcast_to(jnp.arange(n)[:, None, None], rows.shape)
-    return lax.gather(
-        images.reshape(n, -1, channels),
-        jnp.stack([picture, rows * width + columns], axis=-1),
-        lax.GatherDimensionNumbers(
-            offset_dims=(3, 4), collapsed_slice_dims=(0,), start_index_map=(0, 1)
-        ),
-        slice_sizes=(1, 2, channels),
-        mode="promise_in_bounds",
-    )
-
-
-def _cell(position: Array, length: int) -> tuple[Array, Array]:
-    """The pixel before a position and the fraction of the way to the next."""
-    position = jnp.clip(position, 0, length - 1)
-    before = jnp.clip(jnp.floor(lax.stop_gradient(position)), 0, max(length - 2, 0))
-    return before.astype(int), position - before
+    if antialias:
+        images = _averaged(images, -alpha[:, 3])
+    return interpolate(images, rows, columns)
 
 
 def _sources(
@@ -117,19 +67,17 @@ def _sources(
 ) -> tuple[Float[Array, "n h w"], Float[Array, "n h w"]]:
     """Rows and columns that each pixel is read from: the inverse map."""
     matrix = _inverse(alpha)
-    rows = jnp.arange(height, dtype=alpha.dtype)[None, :, None] - (height - 1) / 2
-    columns = jnp.arange(width, dtype=alpha.dtype)[None, None] - (width - 1) / 2
+    centre = jnp.array([[(height - 1) / 2, (width - 1) / 2]], alpha.dtype)
     shift = alpha[:, 1:3] * jnp.array([[height, width]], alpha.dtype)
-    # The shift is taken through the matrix as a vector, so that pixels are only multiplied twice.
-    start = -(matrix * shift[:, None]).sum(axis=2) + jnp.array(
-        [[(height - 1) / 2, (width - 1) / 2]], alpha.dtype
-    )
+    start = centre - (matrix * shift[:, None]).sum(axis=2)
+    place = jnp.indices((height, width), alpha.dtype) - centre.T[..., None]
+    place = jnp.concatenate([place, jnp.ones((1, height, width), alpha.dtype)])
 
     def along(axis):
-        down, right, offset = (
-            v[:, None, None] for v in (matrix[:, axis, 0], matrix[:, axis, 1], start[:, axis])
-        )
-        return down * rows + right * columns + offset
+        # As a product of matrices, so that the sums of its gradient run on all cores.
+        line = jnp.concatenate([matrix[:, axis], start[:, axis, None]], axis=1)
+        positions = jnp.matmul(line, place.reshape(3, -1), precision="highest")
+        return positions.reshape(-1, height, width)
 
     return along(0), along(1)
 
@@ -144,31 +92,48 @@ def _inverse(alpha: Float[Array, "n 6"]) -> Float[Array, "n 2 2"]:
     return jnp.exp2(-log2_scale)[:, None, None] * jnp.stack([down, right], axis=1)
 
 
-def _levels(
+def _averaged(
     images: Float[Array, "n h w c"], log2_shrinking: Float[Array, " n"]
-) -> tuple[Float[Array, "n h w c"], Float[Array, "n h w c"], Float[Array, " n"]]:
-    """The two averaged versions next to a shrinking, and the share of the second."""
-    level = jnp.clip(log2_shrinking, 0, LEVELS)
-    fine = jnp.clip(jnp.floor(lax.stop_gradient(level)), 0, LEVELS - 1)
-    pyramid, index, each = _pyramid(images), fine.astype(int), jnp.arange(len(images))
-    return pyramid[index, each], pyramid[index + 1, each], level - fine
+) -> Float[Array, "n h w c"]:
+    """The pictures averaged as much as they will shrink."""
+    margin = 2**LEVELS - 1
+    pad = ((0, 0), (margin, margin), (margin, margin), (0, 0))
+
+    def averaged(images, log2_shrinking):
+        return _between_levels(jnp.pad(images, pad, mode="edge"), log2_shrinking, 0)
+
+    shrinks = (log2_shrinking > 0).any()
+    return lax.cond(shrinks, averaged, lambda images, _: images, images, log2_shrinking)
 
 
-def _pyramid(images: Float[Array, "n h w c"]) -> Float[Array, "levels n h w c"]:
-    """The pictures averaged by triangles of half-width 1, 2, 4, …; the first are themselves.
+def _between_levels(wide: Array, log2_shrinking: Array, level: int) -> Float[Array, "n h w c"]:
+    """Interpolated between averages by triangles of half-width 2^level and wider.
 
     A triangle is the next narrower one averaged with weights (1, 2, 1)/4 at its own distance.
+
+    Args:
+      wide: the first of these averages, with a margin for the others.
+      log2_shrinking: of each picture.
+      level: of `wide`.
     """
-    height, width = images.shape[1:3]
-    margin = 2**LEVELS - 1
-    levels = [images]
-    wide = jnp.pad(images, ((0, 0), (margin, margin), (margin, margin), (0, 0)), mode="edge")
-    for step in (2**level for level in range(LEVELS)):
-        for axis in (1, 2):
-            wide = _smoothed(wide, step, axis)
-        margin -= step
-        levels.append(wide[:, margin : margin + height, margin : margin + width])
-    return jnp.stack(levels)
+    fine = _inner(wide, 2**LEVELS - 2**level)
+    for axis in (1, 2):
+        wide = _smoothed(wide, 2**level, axis)
+    level += 1
+    further = functools.partial(_between_levels, level=level)
+    last = functools.partial(_inner, margin=2**LEVELS - 2**level)
+    if level == LEVELS:
+        coarse = last(wide)
+    else:  # most often no picture shrinks so much
+        needed = (log2_shrinking > level).any()
+        coarse = lax.cond(needed, further, lambda wide, _: last(wide), wide, log2_shrinking)
+    share = spread(jnp.clip(log2_shrinking - (level - 1), 0, 1))
+    return fine + share * (coarse - fine)
+
+
+def _inner(wide: Array, margin: int) -> Array:
+    height, width = (side - 2 * margin for side in wide.shape[1:3])
+    return wide[:, margin : margin + height, margin : margin + width]
 
 
 def _smoothed(images: Array, step: int, axis: int) -> Array:

@@ -1,7 +1,6 @@
 """The C++ convolutions are the convolution, up to rounding, in every derivative."""
 
 import functools
-import importlib.util
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +9,7 @@ import pytest
 
 from invclr_jax.models import forms, library, primitives
 from invclr_jax.models.conv import convolve
+from invclr_jax.native import library as compiled
 from tests.models.test_conv import derivatives, quick_jit
 from tests.reference import relative_error
 
@@ -45,11 +45,11 @@ def exactly(function, *operands):
         return jax.jit(function)(*(jnp.asarray(x, "float64") for x in operands))
 
 
-@pytest.fixture(params=library.LEVELS)
+@pytest.fixture(params=compiled.LEVELS)
 def level(request, monkeypatch):
     """Each library that this processor can use."""
-    needed = library.LEVELS[request.param]
-    if not (needed <= library._processor() and library._register(request.param)):
+    needed = compiled.LEVELS[request.param]
+    if not (needed <= compiled._processor() and compiled._register(request.param)):
         pytest.skip(f"this processor has no {request.param}")
     monkeypatch.setattr(library, "library", lambda: request.param)
     jax.clear_caches()  # the library's name is part of compiled programs
@@ -148,7 +148,7 @@ def test_bfloat16_is_rounded_as_the_products_say():
 
 
 def test_without_bfloat16_arithmetic_float32_is_used_and_said_once(monkeypatch, caplog):
-    if not library._register("avx2"):
+    if not compiled._register("avx2"):
         pytest.skip("this processor has no avx2")
     monkeypatch.setattr(library, "library", lambda: "avx2")
     library._say_once.cache_clear()
@@ -218,11 +218,6 @@ def test_without_a_library_xla_convolves(monkeypatch):
     assert "stablehlo.convolution" in program
 
 
-def test_a_library_must_suit_the_processor(monkeypatch):
-    monkeypatch.setattr(library, "_processor", lambda: {"sse2"})
-    assert library.library.__wrapped__() is None
-
-
 @pytest.mark.parametrize(
     ("call", "shapes"),
     [
@@ -240,11 +235,3 @@ def test_what_does_not_fit_is_refused(no_shape_checks, call, shapes):
     """In C++ it would be read beyond its end."""
     with pytest.raises(ValueError, match="do not suit"):
         call(*normal(*shapes), stride=1)
-
-
-def test_a_library_that_cannot_be_loaded_is_passed_over(monkeypatch, tmp_path):
-    path = tmp_path / "broken.so"
-    path.write_text("no library")
-    spec = importlib.util.spec_from_file_location("broken", path)
-    monkeypatch.setattr(importlib.util, "find_spec", lambda _: spec)
-    assert not library._register.__wrapped__("avx2")

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "direct.h"
+#include "interpolation.h"
 #include "winograd.h"
 
 namespace {
@@ -27,6 +28,7 @@ struct Pool {
   }
 };
 
+double Number(double value) { return value; }
 float Number(float value) { return value; }
 float Number(BFloat16 value) {
   const uint32_t bits = uint32_t{value.bits} << 16;
@@ -34,6 +36,7 @@ float Number(BFloat16 value) {
   std::memcpy(&number, &bits, sizeof number);
   return number;
 }
+void Set(double& element, float value) { element = value; }
 void Set(float& element, float value) { element = value; }
 void Set(BFloat16& element, float value) {
   uint32_t bits;
@@ -129,9 +132,102 @@ void CheckAll() {
   Check<T>({0, 6, 6, 30}, 33, 3, 1, false);
 }
 
+// The corners' factors along an axis: in the value (slope 0) or in the derivative (slope 1).
+struct Factors {
+  int64_t before, after;
+  double factor[2][2];
+
+  Factors(double position, int64_t length) {
+    const double last = length - 1, clipped = std::min(std::max(position, 0.0), last);
+    before = std::min<int64_t>(clipped, std::max<int64_t>(length - 2, 0));
+    after = std::min<int64_t>(before + 1, length - 1);
+    const double fraction = clipped - before, slope = position > 0 && position < last;
+    const double all[2][2] = {{1 - fraction, fraction}, {-slope, slope}};
+    std::memcpy(factor, all, sizeof all);
+  }
+};
+
+template <class T>
+void CheckInterpolation(const Pictures& in, int64_t height, int64_t width,
+                        const std::vector<int64_t>& orders) {
+  const Pictures out{in.count, height, width, in.channels};
+  const int64_t pixels = in.count * height * width;
+  const int64_t sizes[] = {in.Place(in.count, 0, 0), out.Place(out.count, 0, 0)};
+  const std::vector<T> x = Random<T>(sizes[0]), y = Random<T>(sizes[1]);
+  std::vector<T> rows = Random<T>(pixels), columns = Random<T>(pixels);
+  for (T& row : rows) row = (row + T{0.5}) * in.height * T{1.2};
+  for (T& column : columns) column = (column + T{0.5}) * in.width * T{1.2};
+  std::vector<std::vector<T>> w;
+  for (size_t o = 0; o < orders.size(); ++o) w.push_back(Random<T>(pixels));
+  std::vector<double> z(sizes[1]), dx(sizes[0]);
+  std::vector<std::vector<double>> dw(orders.size(), std::vector<double>(pixels));
+  for (int64_t i = 0; i < pixels; ++i) {
+    const Factors row(rows[i], in.height), column(columns[i], in.width);
+    for (size_t o = 0; o < std::max<size_t>(orders.size(), 1); ++o) {
+      const int64_t order = orders.empty() ? 0 : orders[o];
+      for (int corner = 0; corner < 4; ++corner) {
+        const int64_t v = corner / 2 ? row.after : row.before;
+        const int64_t u = corner % 2 ? column.after : column.before;
+        const double factor = row.factor[order % 2][corner / 2] * column.factor[order / 2][corner % 2];
+        const double weighted = orders.empty() ? factor : factor * w[o][i];
+        for (int64_t c = 0; c < in.channels; ++c) {
+          const int64_t a = in.Place(i / (height * width), v, u) + c, b = i * in.channels + c;
+          z[b] += weighted * x[a];
+          dx[a] += weighted * y[b];
+          if (!orders.empty()) dw[o][i] += factor * x[a] * y[b];
+        }
+      }
+    }
+  }
+  std::vector<T> found_z(sizes[1]), found_dx(sizes[0]);
+  std::vector<std::vector<T>> found_dw(orders.size(), std::vector<T>(pixels));
+  std::vector<const T*> weights;
+  for (const std::vector<T>& values : w) weights.push_back(values.data());
+  std::vector<T*> gradients;
+  for (std::vector<T>& values : found_dw) gradients.push_back(values.data());
+  const auto compute = [&] {
+    Pool pool;
+    const invclr::interpolation::Positions<T> at{rows.data(), columns.data()};
+    invclr::interpolation::Interpolate(pool, x.data(), at, orders, weights, in, out,
+                                       found_z.data());
+    invclr::interpolation::ImageGradient(pool, y.data(), at, orders, weights, in, out,
+                                         found_dx.data());
+    invclr::interpolation::WeightGradients(pool, x.data(), at, y.data(), orders, in, out,
+                                           gradients);
+  };
+  compute();
+  Compare("interpolation", found_z, z, 1e-5);
+  Compare("gradient in the pictures", found_dx, dx, 1e-5);
+  for (size_t o = 0; o < orders.size(); ++o) Compare("in a weight", found_dw[o], dw[o], 1e-5);
+  // Wherever it is, and if it is nowhere, a position is read from within the picture.
+  const T far[] = {T(NAN), T(INFINITY), T(-INFINITY), T(1e30), T(-1e30)};
+  for (int64_t i = 0; i < pixels; ++i) {
+    rows[i] = far[i % 5];
+    columns[i] = far[i / 5 % 5];
+  }
+  compute();
+}
+
+template <class T>
+void CheckInterpolations() {
+  for (const std::vector<int64_t>& orders :
+       {std::vector<int64_t>{}, {0}, {1, 2}, {3}, {2, 3, 0, 1}}) {
+    CheckInterpolation<T>({3, 9, 12, 3}, 11, 13, orders);  // several blocks
+    CheckInterpolation<T>({2, 5, 4, 1}, 1, 1, orders);
+    CheckInterpolation<T>({2, 4, 6, 5}, 8, 8, orders);
+    CheckInterpolation<T>({2, 1, 5, 3}, 4, 4, orders);
+    CheckInterpolation<T>({2, 5, 1, 3}, 4, 4, orders);
+    CheckInterpolation<T>({1, 1, 1, 3}, 2, 3, orders);
+    CheckInterpolation<T>({0, 4, 4, 3}, 4, 4, orders);
+    CheckInterpolation<T>({2, 4, 4, 3}, 0, 4, orders);
+  }
+}
+
 }  // namespace
 
 int main() {
+  CheckInterpolations<float>();
+  CheckInterpolations<double>();
   CheckAll<float>();
 #if defined(__AVX512BF16__)
   CheckAll<BFloat16>();

@@ -9,7 +9,7 @@ import sys
 import pytest
 import setuptools
 
-from invclr_jax.models import library
+from invclr_jax.native import library
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SANITIZERS = "address,undefined"

@@ -45,7 +45,7 @@ def test_no_name_imports_what_is_not_trusted(name, home):
     ("name", "words"),
     [
         ("os:system", "os:system is code outside invclr_jax.models.*--trust=os"),
-        ("invclr_jax.models.library:ctypes", "is a module"),
+        ("invclr_jax.models.library:logging", "is a module"),
         ("invclr_jax.models.build:build_encoder", "not a class of invclr_jax.models"),
         ("invclr_jax.models.network:nn.Module", "not an import path"),
         ("invclr_jax.models.network:__builtins__", "not an import path"),

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, Key, PRNGKeyArray
 from PIL import Image
 
 from invclr_jax.transforms.corruptions.reflection import combine, mirrored, smooth
-from invclr_jax.transforms.warping import interpolate
+from invclr_jax.transforms.interpolation import interpolate
 
 
 def brightness(
