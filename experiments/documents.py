@@ -25,6 +25,9 @@ from invclr_jax import cli
 from invclr_jax.files import write_atomically
 
 _RESULTS = flags.DEFINE_string("results", "experiments/results", "Folder of the records.")
+_ENCODERS = flags.DEFINE_string(
+    "encoders", "experiments/results/encoders", "Folder of the records of shipped encoders."
+)
 
 SCREENED = {
     "views": "thousand views",
@@ -84,7 +87,7 @@ def main(*paths: str) -> None:
         for name, tabulate in MEASURED.items()
         if (path := results / "cpu" / f"{name}.json").exists()
     }
-    measured["encoders"] = ship.table(results / "encoders")
+    measured["encoders"] = ship.table(pathlib.Path(_ENCODERS.value))
     for path in map(pathlib.Path, paths):
         write_atomically(path, fill(path.read_text(), stored, measured))
         print(f"{path}: {len(_PLACE.findall(path.read_text()))} places filled")

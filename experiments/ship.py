@@ -73,6 +73,8 @@ def write(encoder: Encoder, folder: pathlib.Path) -> None:
     checkpoints.save(encoder.step, weights, nothing, config.to_dict())
     checkpoints.close()
     shutil.rmtree(folder / FOLDER / str(encoder.step) / "training")
+    for note in folder.rglob("commit_success.txt"):
+        note.write_text("complete\n")  # Orbax writes where it was made
 
 
 def scores(encoder: Encoder, dataset: Dataset, data_path: str | None) -> dict[str, float]:
@@ -94,9 +96,9 @@ def scores(encoder: Encoder, dataset: Dataset, data_path: str | None) -> dict[st
     )
     averaged = protocols.average(context)
     for m in SAMPLES:
-        found[f"crops/M={m}/paper"] = 100 * averaged[f"probe/lbfgs/M={m}/accuracy"]
-    found[f"crops/M={LARGEST}/probe"] = 100 * averaged[f"probe/selected/M={LARGEST}/accuracy"]
-    found[f"crops/M={LARGEST}/knn"] = 100 * averaged[f"knn/k=200/M={LARGEST}/accuracy"]
+        found[f"crops/M={m}/paper"] = averaged[f"probe/lbfgs/M={m}/accuracy"]
+    found[f"crops/M={LARGEST}/probe"] = averaged[f"probe/selected/M={LARGEST}/accuracy"]
+    found[f"crops/M={LARGEST}/knn"] = averaged[f"knn/k=200/M={LARGEST}/accuracy"]
     return found
 
 

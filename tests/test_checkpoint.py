@@ -11,6 +11,7 @@ from invclr_jax.config import load_data
 from invclr_jax.evaluation import passes
 from invclr_jax.evaluation.probes import fit_regressor
 from invclr_jax.models.build import build_encoder
+from invclr_jax.objectives.features import unit_rows
 from tests.tiny_run import make_run, tiny_config, tiny_images
 
 
@@ -169,3 +170,15 @@ def test_the_shipped_encoder_finds_the_factors(tmp_path, monkeypatch):
     error = np.square(np.asarray(fit.predict(z[300:])) - x[300:, :1]).mean()
     assert error < 0.2 * x[:, 0].var(), "m is not told by a linear probe"
     assert not list(tmp_path.iterdir())
+
+
+def test_the_shipped_encoder_of_pictures_knows_them_under_other_crops_and_colours():
+    encoder = load_encoder("cifar10-cpu")
+    coarse = jax.random.uniform(jax.random.key(0), (64, 8, 8, 3))
+    x = 255 * jax.image.resize(coarse, (64, 32, 32, 3), "linear")
+    x = np.asarray(x).astype(np.uint8)
+    pair = [np.asarray(encoder.represent(x, jax.random.key(k), num_samples=4)) for k in (1, 2)]
+    one, other = (unit_rows(z - z.mean(0)) for z in pair)
+    found = np.mean((one @ other.T).argmax(1) == np.arange(64))
+    assert found > 0.3, "random weights find 1 in 8, chance finds 1 in 64"
+    assert encoder.encode(x[:2]).shape == (2, 8 * encoder.config.model.width)

@@ -43,7 +43,9 @@ def test_it_holds_the_package_and_nothing_else(wheel):
     assert tops == {"invclr_jax"}
     assert "invclr_jax/configs/spirograph_cpu.py" in names
     assert "invclr_jax/py.typed" in names
-    assert any(name.startswith("invclr_jax/checkpoint/shipped/spirograph-cpu/") for name in names)
+    for shipped in ("cifar10-cpu", "spirograph-cpu"):
+        folder = f"invclr_jax/checkpoint/shipped/{shipped}/"
+        assert any(name.startswith(folder) for name in names)
 
 
 def test_it_trains_by_name_in_an_empty_folder(wheel, tmp_path):

@@ -29,7 +29,7 @@ def load_encoder(
 
     Args:
       workdir: the run's folder, or the name of an encoder that comes with the package:
-        `spirograph-cpu`.
+        `cifar10-cpu` or `spirograph-cpu`.
       step: which checkpoint; None for the newest.
       transform: the transformation, if the run was trained with an object that has no name.
       module: the encoder's Flax module, likewise.

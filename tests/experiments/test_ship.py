@@ -54,6 +54,8 @@ def test_a_shipped_workdir_holds_neither_optimiser_nor_path(shipped, tmp_path):
     (checkpoint,) = (tmp_path / "tiny-cpu" / "checkpoints").iterdir()
     assert not (checkpoint / "training").exists()
     assert shipped.config.data.path is None
+    files = [path for path in checkpoint.rglob("*") if path.is_file()]
+    assert [path for path in files if str(tmp_path).encode() in path.read_bytes()] == []
 
 
 def test_colours_are_left_alone_in_the_mean_of_crops(shipped, monkeypatch):
@@ -66,7 +68,7 @@ def test_colours_are_left_alone_in_the_mean_of_crops(shipped, monkeypatch):
             f"probe/selected/M={ship.LARGEST}/accuracy",
             f"knn/k=200/M={ship.LARGEST}/accuracy",
         ]
-        return dict(zip(names, (0.1, 0.2, 0.3, 0.4, 0.5), strict=True))
+        return dict(zip(names, (10.0, 20.0, 30.0, 40.0, 50.0), strict=True))
 
     monkeypatch.setattr(all_rows, "measure", lambda encoder, path: dict(SCORES))
     monkeypatch.setattr(protocols, "average", average)
