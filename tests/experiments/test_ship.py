@@ -87,12 +87,13 @@ def test_colours_are_left_alone_in_the_mean_of_crops(shipped, monkeypatch):
 
 def test_the_record_and_the_card(shipped, workdir):
     scores = SCORES | {"crops/M=32/probe": 85.0, "crops/M=32/knn": 84.0}
-    kept = ship.record("tiny-cpu", workdir, scores)
+    kept = ship.record("tiny-cpu", workdir, scores, "0.2.0+abc")
     assert kept["step"] == 4
     assert kept["scores"] == scores
     assert kept["seconds"]["train"] == 8.0
     assert kept["training"]["loss"] == [1.0, 0.5]
     assert kept["code"]["trained"]
+    assert kept["code"]["scored"] == "0.2.0+abc"
     assert json.loads(json.dumps(kept)) == json.loads(json.dumps(kept, sort_keys=True))
     card = ship.card(kept)
     assert 'load_encoder("tiny-cpu")' in card
