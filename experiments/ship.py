@@ -3,8 +3,8 @@
     python -m experiments.ship --workdir=runs/patches --name=cifar10-cpu --data_path=DIR
 
 Weights are rounded to bfloat16: they take half the space, and a network that computes in bfloat16
-rounds them anyway. What is scored is the shipped encoder, on every row. Scores that a record has
-already are not measured again: remove it to start afresh.
+rounds them anyway. What is scored is the shipped encoder, on every row. Scores that the record has
+of the same weights are not measured again.
 """
 
 import dataclasses
@@ -27,7 +27,7 @@ from invclr_jax.checkpoint import Encoder, load_encoder
 from invclr_jax.checkpoint.loading import SHIPPED
 from invclr_jax.checkpoint.store import FOLDER, Checkpoints
 from invclr_jax.data import Dataset, load
-from invclr_jax.evaluation import protocols
+from invclr_jax.evaluation import fingerprint, protocols
 from invclr_jax.evaluation.context import Context
 from invclr_jax.evaluation.results import code_version
 from invclr_jax.evaluation.settings import Settings
@@ -121,6 +121,7 @@ def record(
         "parameters": int(sum(np.size(leaf) for leaf in jax.tree.leaves(encoder.variables))),
         "config": config.to_dict(),
         "scores": dict(measured),
+        "weights": fingerprint.of_encoder(encoder.encode_inputs),
         "code": {"trained": runner.note_version(workdir), "scored": scored_by},
         "hardware": f"{os.cpu_count()} CPU cores",
         "seconds": runner.training_seconds(workdir, config.batch_size),
@@ -177,13 +178,16 @@ def main() -> int:
     options = flags.FLAGS
     folder, workdir = SHIPPED / options.name, pathlib.Path(options.workdir)
     out = pathlib.Path(options.out) / f"{options.name}.json"
-    write(load_encoder(workdir), folder)
+    run = load_encoder(workdir)
+    dataset = load(
+        run.config.data.name, path=options.data_path
+    )  # fails before anything is replaced
+    write(run, folder)
     shipped = load_encoder(options.name)
-    if out.exists():
-        known = json.loads(out.read_text())
+    known = json.loads(out.read_text()) if out.exists() else {}
+    if known.get("weights") == fingerprint.of_encoder(shipped.encode_inputs):
         measured, scored_by = known["scores"], known["code"]["scored"]
     else:
-        dataset = load(shipped.config.data.name, path=options.data_path)
         measured, scored_by = scores(shipped, dataset, options.data_path), code_version()
     kept = record(options.name, workdir, measured, scored_by)
     write_atomically(out, json.dumps(kept, indent=1, sort_keys=True) + "\n")

@@ -9,7 +9,7 @@ import pytest
 
 from experiments import all_rows, ship
 from invclr_jax.checkpoint import load_encoder, loading
-from invclr_jax.evaluation import protocols
+from invclr_jax.evaluation import fingerprint, protocols
 from tests.tiny_run import make_run, tiny_config, tiny_images
 
 SCORES = {
@@ -94,6 +94,8 @@ def test_the_record_and_the_card(shipped, workdir):
     assert kept["training"]["loss"] == [1.0, 0.5]
     assert kept["code"]["trained"]
     assert kept["code"]["scored"] == "0.2.0+abc"
+    assert kept["weights"] == fingerprint.of_encoder(shipped.encode_inputs)
+    assert kept["weights"] != fingerprint.of_encoder(load_encoder(workdir).encode_inputs)
     assert json.loads(json.dumps(kept)) == json.loads(json.dumps(kept, sort_keys=True))
     card = ship.card(kept)
     assert 'load_encoder("tiny-cpu")' in card
