@@ -79,6 +79,7 @@ class _State(NamedTuple):
     gradient: Float[Array, "f1 c"]
     pairs: _Pairs
     initial: Preconditioner
+    best: Float[Array, "f1 c"]
     best_value: Float[Array, ""]
     best_norm: Float[Array, ""]
     idle: Int[Array, ""]
@@ -216,7 +217,9 @@ def _minimise(rows, shared, *, loss: Loss, memory: int, axis: parallel.Axis) -> 
             functools.partial(_step, problem),
             _initial_state(problem, start.at[-1].add(mean @ start[:-1]), memory),
         )
-        parameters = state.parameters.at[-1].add(-mean @ state.parameters[:-1])
+        # Where rounding ends the loop, the last steps wander: the best of them is the answer.
+        parameters = jnp.where(state.going, state.parameters, state.best)
+        parameters = parameters.at[-1].add(-mean @ parameters[:-1])
         value, norm = _objective(features, targets, share, parameters, l2, loss, axis)
     return Solution(parameters, value, norm, state.iterations)
 
@@ -255,6 +258,7 @@ def _initial_state(problem: _Problem, start: Array, memory: int) -> _State:
         gradient=gradient,
         pairs=_Pairs(none, none, none[:, 0, 0]),
         initial=preconditioner.unbuilt(problem.features),
+        best=start,
         best_value=value,
         best_norm=problem.norm(gradient),
         idle=jnp.zeros((), jnp.int32),
@@ -290,6 +294,7 @@ def _step(problem: _Problem, state: _State) -> _State:
         gradient=gradient,
         pairs=_remember(state.pairs, t * direction, gradient - state.gradient),
         initial=initial,
+        best=jnp.where(norm < state.best_norm, parameters, state.best),
         best_value=jnp.minimum(value, state.best_value),
         best_norm=jnp.minimum(norm, state.best_norm),
         idle=idle,
