@@ -1,17 +1,22 @@
-"""Weighted k-nearest-neighbour classification by cosine similarity: a probe without training."""
+"""Weighted k-nearest-neighbour classification by cosine similarity: a probe without training.
 
-import functools
+Test rows are divided over all devices of all processes; each device holds all rows that vote.
+"""
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int, Integer
 
 from invclr_jax.evaluation import checks
 from invclr_jax.evaluation.checks import Values
+from invclr_jax.evaluation.sweep import sweep
 from invclr_jax.objectives.features import unit_rows
 
 ROWS = 128
 """Test rows at a time: with 50,000 training rows their similarities take 25 MB."""
+BATCH = 8 * ROWS
+"""Test rows that a device is sent at a time."""
 
 
 def knn_predict(
@@ -22,7 +27,7 @@ def knn_predict(
     num_classes: int,
     k: int = 200,
     temperature: float = 0.1,
-) -> Int[Array, " t"]:
+) -> Int[np.ndarray, " t"]:
     """The class with the largest sum of exp(similarity/temperature) among the k nearest.
 
     Args:
@@ -41,13 +46,12 @@ def knn_predict(
     checks.at_least_one(k, "k")
     if not temperature > 0:
         raise ValueError(f"temperature is {temperature}: use a number above 0, such as 0.1")
-    return _vote(train, labels, test, temperature, num_classes=num_classes, k=min(k, len(train)))
+    voters = {"train": unit_rows(train), "labels": labels, "temperature": temperature}
+    k = min(k, len(train))
+    return sweep(_vote, voters, np.asarray(test), BATCH, num_classes=num_classes, k=k)
 
 
-@functools.partial(jax.jit, static_argnames=("num_classes", "k"))
-def _vote(train, labels, test, temperature, *, num_classes: int, k: int) -> Int[Array, " t"]:
-    train = unit_rows(train)
-
+def _vote(train, labels, temperature, x, *, num_classes: int, k: int) -> Int[Array, " n"]:
     def predict(row):
         similarity = jnp.matmul(train, unit_rows(row), precision="highest")
         nearest, index = jax.lax.top_k(similarity, k)
@@ -55,4 +59,4 @@ def _vote(train, labels, test, temperature, *, num_classes: int, k: int) -> Int[
         weight = jnp.exp((nearest - nearest[0]) / temperature)
         return jnp.argmax(jax.ops.segment_sum(weight, labels[index], num_classes))
 
-    return jax.lax.map(predict, test, batch_size=min(ROWS, len(test)))
+    return jax.lax.map(predict, x, batch_size=min(ROWS, len(x)))

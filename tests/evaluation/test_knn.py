@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from sklearn.neighbors import KNeighborsClassifier
 
-from invclr_jax.evaluation import knn
+from invclr_jax.evaluation import knn, passes
 
 RNG = np.random.default_rng(0)
 LABELS = np.arange(120) % 4
@@ -32,6 +32,22 @@ def test_the_vote_is_the_written_one(k, temperature):
     with jax.enable_x64(True):
         found = knn.knn_predict(TRAIN, LABELS, TEST, num_classes=4, k=k, temperature=temperature)
     np.testing.assert_array_equal(found, by_hand(TRAIN, LABELS, TEST, k, temperature))
+
+
+def test_eight_devices_decide_as_one(monkeypatch):
+    monkeypatch.setattr(knn, "BATCH", 16)  # 150 rows: ten batches
+    used, original = [], passes.on_mesh
+
+    def watched(*arguments, mesh, **options):
+        used.append(mesh.size)
+        return original(*arguments, mesh=mesh, **options)
+
+    monkeypatch.setattr(passes, "on_mesh", watched)
+    eight = knn.knn_predict(TRAIN, LABELS, TEST, num_classes=4, k=20)
+    monkeypatch.setattr(jax, "local_device_count", lambda: 1)
+    one = knn.knn_predict(TRAIN, LABELS, TEST, num_classes=4, k=20)
+    assert used == [8, 8] + [1] * 10
+    np.testing.assert_array_equal(eight, one)
 
 
 def test_scikit_learn_agrees():

@@ -1,4 +1,4 @@
-"""Features and probe of two processes over the loopback are those of one."""
+"""Features, probe and neighbours of two processes over the loopback are those of one."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ def test_two_processes_equal_one(tmp_path):
     start("tests.evaluation.worker", [str(tmp_path / "one")], 1, 4)
     start("tests.evaluation.worker", [str(tmp_path / "two")], 2, 2)
     one, first, second = (np.load(tmp_path / f"{name}.npz") for name in ("one0", "two0", "two1"))
-    for name in ("one", "three"):
+    for name in ("one", "three", "near"):
         np.testing.assert_array_equal(first[name], one[name])
     for name in one.files:
         np.testing.assert_array_equal(second[name], first[name])

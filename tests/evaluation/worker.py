@@ -13,7 +13,7 @@ def main(file, process, count, port):
         jax.config.update("jax_cpu_collectives_implementation", "gloo")
         jax.distributed.initialize(f"127.0.0.1:{port}", count, process)
     # Only now: these modules make arrays.
-    from invclr_jax.evaluation import features, probes
+    from invclr_jax.evaluation import features, knn, probes
     from tests.evaluation.test_features import KEY, TRANSFORM, encode
 
     x = np.random.default_rng(0).integers(0, 256, (N, 2, 3, 3), dtype=np.uint8)
@@ -25,7 +25,10 @@ def main(file, process, count, port):
     probes.ROWS_TO_DIVIDE = 10
     probe = probes.fit_classifier(curve[3], np.arange(N) % 3, num_classes=3, l2=1e-2)
     scores = np.asarray(probe.scores(curve[1]))
-    np.savez(f"{file}{process}", one=curve[1], three=curve[3], scores=scores, loss=probe.loss)
+    knn.BATCH = 4
+    near = knn.knn_predict(curve[3], np.arange(N) % 3, curve[1], num_classes=3, k=5)
+    found = {"one": curve[1], "three": curve[3], "scores": scores, "near": near}
+    np.savez(f"{file}{process}", **found, loss=probe.loss)
 
 
 if __name__ == "__main__":

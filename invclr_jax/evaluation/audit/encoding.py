@@ -1,5 +1,10 @@
-"""Features of pictures from any function, checked as they are computed."""
+"""Features of pictures from any function, checked as they are computed.
 
+JAX functions run on all devices. The encoder is compiled once, apart from the many transformations
+that an audit tries; these are computed a batch at a time on the first device.
+"""
+
+import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from invclr_jax.evaluation import checks
+from invclr_jax.evaluation import checks, passes
+from invclr_jax.evaluation.features import as_partial
+from invclr_jax.evaluation.sweep import sweep
 from invclr_jax.models.function import check_shape, is_traceable, on_host
 from invclr_jax.transforms.base import Transform
 
@@ -22,7 +29,7 @@ class Encoding:
     Args:
       function: pictures `[n, h, w, c]`, floats in [0, 1], -> features `[n, d]`.
       example: a picture or more as the function is given them.
-      batch_size: pictures at a time.
+      batch_size: pictures that each device takes at a time.
     """
 
     def __init__(self, function: Callable[[Any], Any], example: Array, batch_size: int):
@@ -59,15 +66,39 @@ class Encoding:
         return self._in_batches(lambda rows: pictures[rows], len(pictures))
 
     def _in_batches(self, pictures: Callable[[np.ndarray], Any], n: int) -> np.ndarray:
-        """The last batch is padded, so that everything is compiled once."""
-        size = min(self.batch_size, n)
-        parts = []
-        for start in range(0, n, size):
-            rows = np.minimum(np.arange(start, start + size), n - 1)
-            parts.append(self.encode(pictures(rows))[: min(size, n - start)])
-        z = np.concatenate(parts)
+        rows = _Rows(pictures, n)
+        if self.is_traced:
+            shared = {"encode": as_partial(self.function)}
+            z = sweep(passes.plain, shared, rows, self.batch_size, untransformed=_as_it_is)
+        else:
+            starts = range(0, n, self.batch_size)
+            index = [np.arange(start, min(start + self.batch_size, n)) for start in starts]
+            z = np.concatenate([self.encode(rows[part]) for part in index])
         checks.finite(jnp.asarray(z), "features")
         return z
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Rows:
+    """Pictures that are computed when they are asked for.
+
+    Attributes:
+      pictures: indices -> pictures.
+      number: how many there are.
+    """
+
+    pictures: Callable[[np.ndarray], Any]
+    number: int
+
+    def __len__(self) -> int:
+        return self.number
+
+    def __getitem__(self, index: np.ndarray) -> Any:
+        return self.pictures(index)
+
+
+def _as_it_is(x: Array) -> Array:
+    return x
 
 
 @functools.partial(jax.jit, static_argnames="apply")

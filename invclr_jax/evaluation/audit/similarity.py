@@ -34,17 +34,29 @@ def whitening(clean: Float[np.ndarray, "n d"]) -> Whitening:
     Args:
       clean: features of plain pictures.
     """
+    mean = np.asarray(clean, np.float64).mean(0)
+    values, vectors = principal(clean, min(MOST_COMPONENTS, max(1, len(clean) // 10)))
+    return Whitening(mean, vectors / np.sqrt(values))
+
+
+def principal(
+    clean: Float[np.ndarray, "n d"], most: int
+) -> tuple[Float[np.ndarray, " k"], Float[np.ndarray, "d k"]]:
+    """Variances and directions of the leading principal components, the largest first.
+
+    Args:
+      clean: features of plain pictures.
+      most: how many at most; those below a millionth of the largest variance are left out.
+    """
     z = np.asarray(clean, np.float64)
-    mean = z.mean(0)
     values, vectors = np.linalg.eigh(np.cov(z.T).reshape(z.shape[1], z.shape[1]))
     values, vectors = values[::-1], vectors[:, ::-1]
     if values[0] <= 0:
         raise ValueError(
             "all features are equal: an encoder that ignores pictures cannot be audited"
         )
-    most = min(MOST_COMPONENTS, max(1, len(z) // 10))
     kept = int(min(most, (values > 1e-6 * values[0]).sum()))
-    return Whitening(mean, vectors[:, :kept] / np.sqrt(values[:kept]))
+    return values[:kept], vectors[:, :kept]
 
 
 def cosines(a: Float[np.ndarray, "n d"], b: Float[np.ndarray, "n d"]) -> Float[np.ndarray, " n"]:

@@ -14,6 +14,9 @@ from invclr_jax.evaluation.audit.parts import Part, changed
 from invclr_jax.evaluation.audit.subject import Findings, Subject
 from invclr_jax.objectives.features import unit_rows
 
+PICTURES = 8
+"""Pictures for each direction that canonical correlations are measured in."""
+
 
 def measure(subject: Subject, part: Part, findings: Findings) -> None:
     """All measures of one part.
@@ -53,7 +56,14 @@ def variances(subject: Subject, name: str, features: np.ndarray, findings: Findi
 
 
 def canonical(subject: Subject, name: str, features: np.ndarray, findings: Findings) -> None:
-    """Mean canonical correlation of two draws, of the same picture and of different ones."""
+    """Mean canonical correlation of two draws, of the same picture and of different ones.
+
+    With few pictures only the directions in which clean features vary most are looked at: pictures
+    cannot vary in more directions than there are of them, and the rest would count as nuisance.
+    """
+    most = max(1, len(features) // PICTURES)
+    if most < features.shape[-1]:
+        features = features @ similarity.principal(subject.clean, most)[1]
     other = similarity.strangers(len(features), subject.settings.seed)
     first, second = features[:, :-1], features[:, 1:]
 

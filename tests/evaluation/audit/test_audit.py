@@ -1,12 +1,15 @@
 """The audit of linear encoders equals closed forms; mistakes are sentences."""
 
+import dataclasses
 import json
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import invclr_jax as ic
+from invclr_jax.evaluation import passes
 from invclr_jax.evaluation.audit.report import beside
 from invclr_jax.evaluation.audit.settings import AuditSettings
 from invclr_jax.transforms.image import ImageTransform
@@ -42,12 +45,43 @@ def test_ratio_is_the_closed_form(turned):
     assert metrics["ratio/transform"] == pytest.approx(expected, abs=0.02)
 
 
+def test_all_devices_encode_and_the_report_is_that_of_one(images, monkeypatch):
+    settings = dataclasses.replace(SETTINGS, num_images=120, varied_images=60, batch_size=20)
+    used, original = set(), passes.on_mesh
+
+    def watched(*arguments, mesh, **options):
+        used.add(mesh.size)
+        return original(*arguments, mesh=mesh, **options)
+
+    monkeypatch.setattr(passes, "on_mesh", watched)
+    several = ic.audit(cases.circle, images, cases.Turn(), settings=settings)
+    assert used == {3, 6}  # a batch on each
+    monkeypatch.setattr(jax, "local_device_count", lambda: 1)
+    one = ic.audit(cases.circle, images, cases.Turn(), settings=settings)
+    assert several.metrics == one.metrics
+
+
 def test_canonical_correlation_is_the_closed_form(turned):
     """Cov(h, h') over Cov(h) is (sin w / w)² in both directions of the circle."""
     expected = (np.sin(cases.WIDTH) / cases.WIDTH) ** 2
     assert turned.metrics["canonical_correlation/turn"] == pytest.approx(expected, abs=0.01)
     assert turned.metrics["canonical_correlation/shade"] == pytest.approx(1, abs=1e-6)
     assert turned.metrics["between/canonical_correlation/turn"] == pytest.approx(0, abs=0.06)
+
+
+def test_more_features_than_pictures_do_not_count_as_nuisance(images):
+    """60 pictures fill 60 of 300 directions: an invariant encoder is invariant all the same."""
+    matrix = np.random.default_rng(0).normal(size=(4, 300)).astype(np.float32)
+    settings = dataclasses.replace(SETTINGS, num_images=120, varied_images=60)
+
+    def many(pictures):
+        flat = cases.rest(pictures)
+        return jnp.cos(10 * flat @ matrix) + 0.01 * cases.circle(pictures)[:, :1]
+
+    report = ic.audit(many, images, cases.Turn(), settings=settings)
+    assert report.metrics["canonical_correlation/shade"] == pytest.approx(1, abs=1e-4)
+    assert 0.9 < report.metrics["canonical_correlation/turn"] < 1
+    assert abs(report.metrics["between/canonical_correlation/turn"]) < 0.3
 
 
 def test_cosines_are_the_closed_form(turned):
