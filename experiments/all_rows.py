@@ -1,9 +1,9 @@
 """CIFAR again, fairly: every row, standardised features, l2 chosen on held-out rows, and kNN.
 
 The records' probe has a fixed l2, which favours features of large variance, and 4000 training
-rows. Here the same probe is also tested on averaged features and, fitted to plain pictures, on
-rotated and corrupted ones. Alpha is that of colours at the paper's strength, whatever the encoder
-was trained with. `experiments.checkpoints` measures it.
+rows. Here the same probe is also fitted to few labels, tested on averaged features and, fitted to
+plain pictures, on rotated, recoloured and corrupted ones. Alpha is that of colours at the paper's
+strength, whatever the encoder was trained with. `experiments.checkpoints` measures it.
 """
 
 import dataclasses
@@ -19,6 +19,7 @@ from invclr_jax.checkpoint import Encoder
 from invclr_jax.data import load
 from invclr_jax.evaluation.alpha import predict_alpha
 from invclr_jax.evaluation.context import labels_of
+from invclr_jax.evaluation.correlations import canonical_correlations
 from invclr_jax.evaluation.features import average_features, plain_features, transformed_features
 from invclr_jax.evaluation.knn import knn_predict
 from invclr_jax.evaluation.probes import Classifier
@@ -33,6 +34,8 @@ SAMPLES = 8
 """M of averaged features."""
 AVERAGED = 10_000
 """Training rows that are averaged; the probe on means keeps the l2 of the plain one."""
+FEW = {"few/1": 500, "few/10": 5000}
+"""Training rows of the probes with few labels: the first ones."""
 DEGREES = (-30, -20, -10, 10, 20, 30)
 CORRUPTED = 1000
 """Test rows that every corruption is tried on."""
@@ -47,11 +50,15 @@ COLUMNS = {
     "probe": "probe, %",
     "knn": "kNN, %",
     "error": "binomial error, %",
+    "few/1": "1 % of labels, %",
+    "few/10": "10 % of labels, %",
     "averaged/probe": f"averaged, M={SAMPLES}, %",
     "averaged/knn": f"kNN, M={SAMPLES}, %",
     "rotated": "rotated by 10 to 30°, %",
+    "coloured": "other colours, %",
     "corrupted": "corrupted, %",
     "alpha": "alpha explained",
+    "correlation": "canonical correlation of two colours",
     "l2": "l2",
 }
 
@@ -130,6 +137,9 @@ def measure(encoder: Encoder, data_path: str | None) -> dict[str, Any]:
     probe = fit(train, labels, num_classes)
     found: dict[str, Any] = score(probe, train, test, labels, test_labels) | {"l2": probe.l2}
     found["hits"] = mcnemar.pack(probe.decide(test) == test_labels)
+    for name, count in FEW.items():
+        few = fit(train[:count], labels[:count], num_classes)
+        found[name] = _percent(few.decide(test), test_labels)
     rows = labels[:AVERAGED]
     means = averaged(data.train.images[:AVERAGED], train_key), averaged(data.test.images, test_key)
     of_means = score(fit(means[0], rows, num_classes, (probe.l2,)), *means, rows, test_labels)
@@ -145,26 +155,46 @@ def measure(encoder: Encoder, data_path: str | None) -> dict[str, Any]:
         for name in NAMES
         for severity in SEVERITIES
     ]
-    explained = alpha_explained(encoder, data.train.images[: len(pictures)], pictures, alpha_key)
-    return found | {"corrupted": float(np.mean(tried)), "alpha": explained}
+    found["corrupted"] = float(np.mean(tried))
+    (z, alpha), (test_z, test_alpha) = recoloured(
+        encoder, data.train.images[: len(pictures)], pictures, alpha_key
+    )
+    found["coloured"] = _percent(probe.decide(test_z[:, 0]), test_labels)
+    found["alpha"] = alpha_explained(z[:, 0], alpha[:, 0], test_z[:, 0], test_alpha[:, 0])
+    pair = canonical_correlations(test_z[:, 0], test_z[:, 1])
+    return found | {"correlation": float(np.mean(pair))}
 
 
-def alpha_explained(encoder: Encoder, train: np.ndarray, test: np.ndarray, key) -> float:
-    """The share of the colours' variance that ridge regression reads from z, at least 0.
+def recoloured(encoder: Encoder, train: np.ndarray, test: np.ndarray, key):
+    """z `[n, M, d]` and alpha `[n, M, a]` of whole pictures in other colours.
 
     Args:
       encoder: of pictures.
-      train: pictures to fit to, each with its own colours.
-      test: pictures to test on.
+      train: pictures, each with one alpha (M=1).
+      test: pictures, each with two.
       key: of the colours.
+
+    Returns:
+      Those of the training pictures and those of the test pictures.
     """
     like = cast(ImageTransform, encoder.transform)
     transform = ImageTransform(like.whole_shape, like.mean, like.std, **STILL)
-    pairs = [
-        transformed_features(encoder.encode_inputs, transform, x, k, 1)
-        for x, k in zip((train, test), jax.random.split(key), strict=True)
-    ]
-    (z, alpha), (test_z, test_alpha) = (tuple(part[:, 0] for part in pair) for pair in pairs)
+    train_key, test_key = jax.random.split(key)
+    return (
+        transformed_features(encoder.encode_inputs, transform, train, train_key, 1),
+        transformed_features(encoder.encode_inputs, transform, test, test_key, 2),
+    )
+
+
+def alpha_explained(z, alpha, test_z, test_alpha) -> float:
+    """The share of alpha's variance that ridge regression reads from z, at least 0.
+
+    Args:
+      z: representations to fit to, `[n, d]`.
+      alpha: theirs, `[n, a]`.
+      test_z: representations to test on.
+      test_alpha: theirs.
+    """
     read = predict_alpha(z, alpha, test_z, test_alpha)
     return max(0.0, float(1 - np.mean(read.mse / read.reference)))
 

@@ -3,7 +3,8 @@
     python -m experiments.checkpoints directions --workdir=runs/cpu/spirograph
     python -m experiments.checkpoints all_rows --workdir=runs/cpu/cifar10 --data_path=DIR
 
-Results go to NAME.json beside the records and to a table; nothing is measured twice.
+Results go to NAME.json beside the records and to a table; nothing is measured twice. What there is
+to know about each run's training goes there too.
 """
 
 import functools
@@ -14,12 +15,13 @@ from typing import Any
 
 from absl import flags
 
-from experiments import all_rows, directions
+from experiments import all_rows, directions, runner
 from experiments.jumps import table
 from invclr_jax import cli
 from invclr_jax.checkpoint import Encoder, load_encoder
 from invclr_jax.evaluation.results import code_version
 from invclr_jax.files import write_atomically
+from invclr_jax.training.writers import METRICS
 
 MEASUREMENTS = {"directions": directions.COLUMNS, "all_rows": all_rows.COLUMNS}
 
@@ -45,22 +47,41 @@ def measure_all(
         "all_rows": functools.partial(all_rows.measure, data_path=data_path),
     }
     record = json.loads(out.read_text()) if out.exists() else {}
-    known, hits = record.get("runs", {}), record.get("hits", {})
+    known, hits, trained = (record.get(key, {}) for key in ("runs", "hits", "training"))
     saved = (path for path in root.glob("*/seed*/checkpoints/*") if path.name.isdecimal())
     for folder in sorted({path.parents[1] for path in saved}):
         run = str(folder.relative_to(root))
-        if run in known:
+        if run in known and run in trained:
             continue
         encoder = load_encoder(folder)
         if encoder.step < encoder.config.num_steps:
             continue
-        known[run] = measures[name](encoder)
+        trained[run] = training(folder, encoder)
+        if run not in known:
+            known[run] = measures[name](encoder)
+            print(run, {k: round(v, 5) for k, v in known[run].items() if k != "hits"}, flush=True)
+            record["code"] = code_version()
         if "hits" in known[run]:
             hits[run] = known[run].pop("hits")
-        record = {"code": code_version(), "runs": known} | ({"hits": hits} if hits else {})
+        record |= {"runs": known, "training": trained} | ({"hits": hits} if hits else {})
         write_atomically(out, json.dumps(record, indent=1, sort_keys=True) + "\n")
-        print(run, {k: round(v, 5) for k, v in known[run].items()}, flush=True)
     return known
+
+
+def training(folder: pathlib.Path, encoder: Encoder) -> dict[str, Any]:
+    """How a run was trained: configuration, code, seconds, and the curves of its log if it has one.
+
+    Args:
+      folder: of the run.
+      encoder: its last.
+    """
+    config = encoder.config.to_dict()
+    config["data"]["path"] = None  # says nothing on another machine
+    found = {"config": config, "code": runner.note_version(folder)}
+    if (folder / METRICS).exists():
+        found["seconds"] = runner.training_seconds(folder, encoder.config.batch_size)
+        found |= runner.curves(folder)
+    return found
 
 
 def main(name: str) -> int:

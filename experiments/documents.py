@@ -6,10 +6,10 @@ Whatever is between `<!-- table: overview -->` and `<!-- end -->` is replaced by
 experiment at cpu scale; `<!-- table: overview 0 -->` gives only the first of them, counted from 0,
 and `<!-- table: overview 0 columns 0 2 -->` some of its columns. `<!-- table: mechanism -->` and
 the like (`MEASURED`) give what those modules measured on checkpoints,
-`<!-- table: encoders -->` the scores of encoders that come with the package.
+`<!-- table: encoders -->` the scores of encoders that come with the package, and
+`<!-- table: targets_met -->` and `<!-- table: targets_missed -->` what benchmarks measured.
 """
 
-import functools
 import json
 import pathlib
 import re
@@ -17,7 +17,8 @@ from collections.abc import Callable, Mapping
 
 from absl import flags
 
-from experiments import directions, fair_tables, jumps, records, ship
+from benchmarks import summary
+from experiments import directions, fair_tables, jumps, mcnemar, records, ship
 from experiments.figures import EXPERIMENTS
 from experiments.records import Records
 from experiments.tables import Table
@@ -28,6 +29,7 @@ _RESULTS = flags.DEFINE_string("results", "experiments/results", "Folder of the 
 _ENCODERS = flags.DEFINE_string(
     "encoders", "experiments/results/encoders", "Folder of the records of shipped encoders."
 )
+_BENCHMARKS = flags.DEFINE_string("benchmarks", "benchmarks/results", "Folder of the benchmarks.")
 
 SCREENED = {
     "views": "thousand views",
@@ -35,13 +37,26 @@ SCREENED = {
     "knn": "kNN, plain, %",
     "patches": "kNN, mean of 6 patches, %",
 }
-MEASURED: dict[str, Callable[..., str]] = {
-    "mechanism": jumps.table,
-    "directions": functools.partial(jumps.table, columns=directions.COLUMNS),
-    "all_rows": fair_tables.markdown,
-    "screening": functools.partial(jumps.table, columns=SCREENED),
+
+
+def _of_runs(tabulate: Callable[..., str], **options) -> Callable[[Mapping], str]:
+    return lambda record: tabulate(record["runs"], **options)
+
+
+def _penalties(record: Mapping) -> str:
+    """Differences by measure, and McNemar's test for each seed."""
+    tables = fair_tables.by_measure(record["runs"]), mcnemar.table(record["hits"])
+    return "\n".join(table.markdown() for table in tables)
+
+
+MEASURED: dict[str, tuple[str, Callable[[Mapping], str]]] = {
+    "mechanism": ("mechanism", _of_runs(jumps.table)),
+    "directions": ("directions", _of_runs(jumps.table, columns=directions.COLUMNS)),
+    "all_rows": ("all_rows", _of_runs(fair_tables.markdown)),
+    "screening": ("screening", _of_runs(jumps.table, columns=SCREENED)),
+    "patches": ("patches/all_rows", _penalties),
 }
-"""Files of measurements on checkpoints, and how they become tables."""
+"""Measurements on checkpoints: their file, and how it becomes a table."""
 
 _PLACE = re.compile(
     r"(<!-- table: (\S+)(?: (\d+)(?: columns ([\d ]+))?)? -->\n).*?(<!-- end -->)", re.DOTALL
@@ -83,11 +98,13 @@ def main(*paths: str) -> None:
     results = pathlib.Path(_RESULTS.value)
     stored = records.load(results, "cpu")
     measured = {
-        name: tabulate(json.loads(path.read_text())["runs"])
-        for name, tabulate in MEASURED.items()
-        if (path := results / "cpu" / f"{name}.json").exists()
+        name: tabulate(json.loads(path.read_text()))
+        for name, (file, tabulate) in MEASURED.items()
+        if (path := results / "cpu" / f"{file}.json").exists()
     }
     measured["encoders"] = ship.table(pathlib.Path(_ENCODERS.value))
+    for name, met in (("targets_met", True), ("targets_missed", False)):
+        measured[name] = summary.against_targets(pathlib.Path(_BENCHMARKS.value), met=met)
     for path in map(pathlib.Path, paths):
         write_atomically(path, fill(path.read_text(), stored, measured))
         print(f"{path}: {len(_PLACE.findall(path.read_text()))} places filled")

@@ -12,7 +12,9 @@ Rows = Mapping[str, Mapping[str, float]]
 
 LEAST = 3
 """Number of seeds from which on an interval is given."""
-SHOWN = tuple(column for column in COLUMNS if column not in ("error", "l2"))
+HIDDEN = ("error", "l2")
+SHARES = ("alpha", "correlation")
+"""Columns between 0 and 1; all others are percents."""
 
 
 def markdown(rows: Rows, reference: str = "none") -> str:
@@ -25,31 +27,63 @@ def markdown(rows: Rows, reference: str = "none") -> str:
     return f"{means(rows).markdown()}\n{differences(rows, reference).markdown()}"
 
 
+def shown(rows: Rows) -> list[str]:
+    """The columns that all rows have: older records lack some."""
+    return [
+        column
+        for column in COLUMNS
+        if column not in HIDDEN and all(column in row for row in rows.values())
+    ]
+
+
 def means(rows: Rows) -> Table:
     """The mean over seeds of each run ± one standard error."""
     cells: list[list[Cell]] = []
+    columns = shown(rows)
     for name, seeds in _by_run(rows).items():
-        stats = [summarise([row[column] for row in seeds.values()]) for column in SHOWN]
+        stats = [summarise([row[column] for row in seeds.values()]) for column in columns]
         cells.append([name, str(len(seeds)), *stats])
-    return Table("All 50,000 and 10,000 rows", _header(), cells)
+    return Table("All 50,000 and 10,000 rows", _header(columns), cells)
 
 
 def differences(rows: Rows, reference: str) -> Table:
     """Each run minus the reference of the same seed: mean and 95 % interval by Student's t."""
-    runs = _by_run(rows)
+    runs, columns = _by_run(rows), shown(rows)
     base = runs.get(reference, {})
     cells = []
     for name, seeds in runs.items():
         common = sorted(seeds.keys() & base.keys())
         if name != reference and common:
-            found = [_difference(seeds, base, common, column) for column in SHOWN]
+            found = [_difference(seeds, base, common, column) for column in columns]
             cells.append([name, str(len(common)), *found])
-    return Table(f"Differences from {reference}, paired by seed", _header(), cells)
+    return Table(f"Differences from {reference}, paired by seed", _header(columns), cells)
+
+
+def by_measure(rows: Rows, reference: str = "none") -> Table:
+    """A row for each measure: the reference's mean, and each run's difference from it.
+
+    Args:
+      rows: the measurements.
+      reference: the run that differences are from, paired by seed.
+    """
+    runs = _by_run(rows)
+    base, others = runs[reference], [name for name in runs if name != reference]
+    cells: list[list[Cell]] = []
+    for column in shown(rows):
+        mean = summarise([row[column] for row in base.values()])
+        found = [
+            _difference(runs[name], base, sorted(runs[name].keys() & base.keys()), column)
+            for name in others
+        ]
+        cells.append([COLUMNS[column], mean, *found])
+    title = f"{reference}, and differences from it paired by seed"
+    heads = [f"{name} ({len(runs[name])} seeds)" for name in (reference, *others)]
+    return Table(title, ["", *heads], cells)
 
 
 def _difference(seeds: Rows, base: Rows, common: list[str], column: str) -> str:
     found = [seeds[seed][column] - base[seed][column] for seed in common]
-    places = 3 if column == "alpha" else 2  # a share; all others are percents
+    places = 3 if column in SHARES else 2
     if len(found) < LEAST:
         return f"{sum(found) / len(found):+.{places}f}"
     mean, low, high = interval(found)
@@ -66,5 +100,5 @@ def _by_run(rows: Rows) -> dict[str, dict[str, Mapping[str, float]]]:
     return found
 
 
-def _header() -> list[str]:
-    return ["run", "seeds", *(COLUMNS[column] for column in SHOWN)]
+def _header(columns: list[str]) -> list[str]:
+    return ["run", "seeds", *(COLUMNS[column] for column in columns)]

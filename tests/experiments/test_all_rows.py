@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from experiments.all_rows import fit, rotate, score
+from experiments.all_rows import alpha_explained, fit, rotate, score
 
 
 @pytest.fixture(scope="module")
@@ -39,3 +39,13 @@ def test_rotation_is_that_of_pillow():
     expected = Image.fromarray(pictures[1]).rotate(20, Image.Resampling.BILINEAR)
     inside = np.s_[5:12, 5:12]  # Pillow fills what comes from outside with black
     np.testing.assert_allclose(turned[1][inside], np.asarray(expected)[inside] / 255, atol=0.005)
+
+
+def test_alpha_is_explained_by_what_is_linear_in_it_and_not_by_noise():
+    rng = np.random.default_rng(0)
+    alpha, noise = rng.uniform(size=(600, 3)), rng.normal(size=(600, 5))
+    linear = np.concatenate([alpha @ rng.normal(size=(3, 4)), noise[:, :1]], axis=1)
+    parts = np.s_[:400], np.s_[400:]
+    for z, low, high in ((linear, 0.99, 1), (noise, 0, 0.05)):
+        explained = alpha_explained(*(rows[part] for part in parts for rows in (z, alpha)))
+        assert low <= explained <= high

@@ -29,9 +29,15 @@ def test_finished_runs_are_measured_once(root, tmp_path, monkeypatch):
     assert list(found) == ["none/seed0"]
     assert set(found["none/seed0"]) == set(MEASUREMENTS["directions"])
     assert np.isfinite(list(found["none/seed0"].values())).all()
-    assert json.loads(out.read_text())["runs"] == found
+    record = json.loads(out.read_text())
+    assert record["runs"] == found
+    assert record["training"]["none/seed0"]["config"]["num_steps"] == 4
     monkeypatch.setattr(directions, "measure", None)  # a second time would fail
     assert measure_all("directions", root, out) == found
+    del record["training"]  # as older files
+    out.write_text(json.dumps(record))
+    assert measure_all("directions", root, out) == found
+    assert json.loads(out.read_text())["training"].keys() == found.keys()
 
 
 def test_unknown_measurements_are_refused(tmp_path):

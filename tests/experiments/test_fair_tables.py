@@ -17,10 +17,11 @@ def rows(values):
 
 def test_differences_are_paired_by_seed():
     none, ours = [40.0, 41.0, 43.0], [42.0, 42.5, 45.25]
-    table = fair_tables.differences(rows({"none": none, "ours": ours}), "none")
+    measured = rows({"none": none, "ours": ours})
+    table = fair_tables.differences(measured, "none")
     (name, seeds, first, *rest), *others = table.rows
     assert (name, seeds, others) == ("ours", "3", [])
-    assert len(rest) == len(fair_tables.SHOWN) - 1
+    assert len(rest) == len(fair_tables.shown(measured)) - 1
     found = np.subtract(ours, none)
     low, high = scipy.stats.t.interval(0.95, 2, found.mean(), scipy.stats.sem(found))
     assert first == f"{found.mean():+.2f} ({low:.2f} to {high:.2f}) ↑"
@@ -37,3 +38,20 @@ def test_means():
     assert table.rows[0][:2] == ["none", "3"]
     assert table.rows[0][2].mean == np.mean([40, 41, 43])
     assert "± " in fair_tables.markdown(rows({"none": [40.0, 41.0]}))
+
+
+def test_columns_that_older_records_lack_are_not_shown():
+    measured = rows({"none": [40.0], "ours": [41.0]})
+    assert set(COLUMNS) - set(fair_tables.shown(measured)) == {"error", "l2"}
+    del measured["ours/seed0"]["coloured"]
+    assert "coloured" not in fair_tables.shown(measured)
+    assert COLUMNS["coloured"] not in fair_tables.markdown(measured)
+
+
+def test_a_row_for_each_measure_holds_the_same_numbers():
+    measured = rows({"none": [40.0, 41.0, 43.0], "ours": [42.0, 42.5, 45.25]})
+    table = fair_tables.by_measure(measured)
+    assert table.header == ["", "none (3 seeds)", "ours (3 seeds)"]
+    assert [row[0] for row in table.rows] == [COLUMNS[c] for c in fair_tables.shown(measured)]
+    assert [row[1] for row in table.rows] == fair_tables.means(measured).rows[0][2:]
+    assert [row[2] for row in table.rows] == fair_tables.differences(measured, "none").rows[0][2:]

@@ -103,6 +103,18 @@ def test_the_record_and_the_card(shipped, workdir):
     assert "binomial error is 0.4 %" in card
 
 
+def test_the_card_tells_of_the_audit(shipped, workdir):
+    metrics = {f"ratio/{part}": value for part, value in (("hue", 0.125), ("affine", 0.5))}
+    metrics |= {"shift/pixels=3/consistency": 0.87, "alpha/linear/r2/hue": 0.25}
+    audited = {"metrics": metrics, "parts": ["hue", "affine"], "about": {"images": 100}}
+    scores = SCORES | {"crops/M=32/probe": 85.0, "crops/M=32/knn": 84.0}
+    card = ship.card(ship.record("tiny-cpu", workdir, scores, "0.2.0+abc", audited))
+    assert "on 100 test pictures" in card
+    assert "87 % of the pictures keep" in card
+    assert "| hue | 0.12 |  |  | 0.25 |" in card
+    assert "| affine | 0.50 |  |  |  |" in card
+
+
 def test_the_table_has_a_column_for_each_record(tmp_path):
     scores = SCORES | {"crops/M=32/probe": 85.123, "crops/M=32/knn": 84.0}
     for name in ("b", "a"):
