@@ -30,8 +30,8 @@ def rows(repeats: int) -> list[Row]:
         warm = [_start(folder, cache="cold0") for _ in range(repeats)]
     work = f"command to first step, ResNet18 width {WIDTH}, batch {BATCH}, penalised"
     return [
-        _row(f"{work}, compiling", cold, "≤ 20 s"),
-        _row(f"{work}, second start (compilation cache)", warm, "≤ 8 s"),
+        _row(f"{work}, compiling", cold, "≤ 15 s"),
+        _row(f"{work}, second start (compilation cache)", warm, "≤ 5 s"),
     ]
 
 

@@ -11,10 +11,14 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from benchmarks.torch_peer import resnet
+from benchmarks.torch_peer import resnet, vit
 from benchmarks.torch_peer.transforms import Images, Spirograph
 
-ENCODERS = {"resnet18": resnet.ResNet18, "resnet50": resnet.ResNet50}
+ENCODERS = {
+    "resnet18": resnet.ResNet18,
+    "resnet50": resnet.ResNet50,
+    "vit_tiny": vit.ViTTiny,
+}
 
 
 class Draws(NamedTuple):

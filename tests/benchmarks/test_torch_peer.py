@@ -10,6 +10,7 @@ import pytest
 
 from invclr_jax import config as configuration
 from invclr_jax.models.resnet import ResNet50
+from invclr_jax.models.vit import ViT
 from invclr_jax.training.step import create_state
 from invclr_jax.transforms.geometry import crop_boxes
 from invclr_jax.transforms.image import ImageTransform
@@ -18,7 +19,7 @@ from tests.training.small import rows, small_config, small_data, small_recipe
 
 torch = pytest.importorskip("torch")
 
-from benchmarks.torch_peer import resnet, simclr, transforms  # noqa: E402
+from benchmarks.torch_peer import resnet, simclr, transforms, vit  # noqa: E402
 
 N = 12
 
@@ -116,6 +117,27 @@ def test_bottlenecks_are_ours(x64):
     with torch.inference_mode():
         found = peer(tensor(images).permute(0, 3, 1, 2))
     np.testing.assert_allclose(found, jax.jit(module.apply)(variables, images), rtol=1e-9)
+
+
+def test_transformers_are_ours(x64):
+    size, patch = 8, 4
+    module = ViT(heads=2, depth=2, width=8, patch=patch, dtype=jnp.float64)
+    images = np.random.default_rng(0).random((4, size, size, 3))
+    variables = jax.jit(module.init)(jax.random.key(0), images)
+    params = {
+        name: dict(leaf) if hasattr(leaf, "items") else leaf
+        for name, leaf in variables["params"].items()
+    }
+    kernel, bias = params.pop("patches"), params.pop("patches_bias")
+    params["embed"] = {"kernel": kernel.reshape(patch, patch, 3, -1), "bias": bias}
+    params["blocks"] = {str(index): params.pop(f"block{index}") for index in range(2)}
+    peer = vit.ViTTiny(8, size, heads=2, depth=2, patch=patch).double().eval()
+    copy_weights(params, peer)
+    with torch.inference_mode():
+        found = peer(tensor(images).permute(0, 3, 1, 2))
+    expected = jax.jit(module.apply)(variables, images)
+    # Its positions are kept in float32.
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 
 def test_views_of_images_are_ours(x64):
