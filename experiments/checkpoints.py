@@ -15,7 +15,7 @@ from typing import Any
 
 from absl import flags
 
-from experiments import all_rows, directions, runner
+from experiments import all_rows, directions, held_out, runner
 from experiments.jumps import table
 from invclr_jax import cli
 from invclr_jax.checkpoint import Encoder, load_encoder
@@ -23,7 +23,11 @@ from invclr_jax.evaluation.results import code_version
 from invclr_jax.files import write_atomically
 from invclr_jax.training.writers import METRICS
 
-MEASUREMENTS = {"directions": directions.COLUMNS, "all_rows": all_rows.COLUMNS}
+MEASUREMENTS = {
+    "directions": directions.COLUMNS,
+    "all_rows": all_rows.COLUMNS,
+    "held_out": held_out.COLUMNS,
+}
 
 
 def measure_all(
@@ -45,10 +49,11 @@ def measure_all(
     measures: dict[str, Callable[[Encoder], dict[str, Any]]] = {
         "directions": directions.measure,
         "all_rows": functools.partial(all_rows.measure, data_path=data_path),
+        "held_out": functools.partial(held_out.measure, data_path=data_path),
     }
     record = json.loads(out.read_text()) if out.exists() else {}
     known, hits, trained = (record.get(key, {}) for key in ("runs", "hits", "training"))
-    saved = (path for path in root.glob("*/seed*/checkpoints/*") if path.name.isdecimal())
+    saved = (path for path in root.glob("**/seed*/checkpoints/*") if path.name.isdecimal())
     for folder in sorted({path.parents[1] for path in saved}):
         run = str(folder.relative_to(root))
         if run in known and run in trained:

@@ -3,6 +3,8 @@
 import dataclasses
 from typing import Literal
 
+from invclr_jax.methods import METHODS
+
 Kind = Literal["factors", "pictures"]
 
 
@@ -40,4 +42,5 @@ DATASETS: dict[str, DataSet] = {
     "cifar100": DataSet("CIFAR-100"),
     "moco_cifar100": DataSet("MoCo v2, CIFAR-100"),
     "moco_cifar100_resnet50": DataSet("MoCo v2, CIFAR-100, ResNet50"),
+    **{f"methods/{method}": DataSet(f"CIFAR-10, {method}") for method in METHODS},
 }

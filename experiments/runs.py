@@ -22,6 +22,7 @@ import ml_collections
 from experiments.datasets import DATASETS
 from invclr_jax import config as configuration
 from invclr_jax.data import steps_per_epoch
+from invclr_jax.methods import METHODS
 from invclr_jax.objectives.estimators import ESTIMATORS, Finite
 from invclr_jax.training.loop import total_steps
 
@@ -32,6 +33,7 @@ BASES: dict[str, dict[str, str]] = {
         "cifar10_patches": "cifar10_patches:short",
         "cifar100": "cifar100_cpu",
         "moco_cifar100": "moco_cifar100_cpu",
+        **{f"methods/{method}": f"cifar_methods_cpu:{method}" for method in METHODS},
     },
     "paper": {
         "spirograph": "spirograph",
@@ -92,6 +94,7 @@ WORDS: dict[str, tuple[str, Any]] = {
 NUMBERED: dict[str, tuple[str, type]] = {
     "ridge": ("penalty.ridge", float),
     "batch": ("batch_size", int),
+    "rate": ("optimizer.base_learning_rate", float),
 }
 """Words that end in a number, `ridge0.1`, and the configuration key that each sets."""
 
@@ -144,7 +147,7 @@ class Run:
 
 def parse(text: str, scale: str) -> Run:
     """`spirograph/unit-0.01` as a run."""
-    dataset, _, name = text.partition("/")
+    dataset, _, name = text.rpartition("/")
     return Run(scale, dataset, name)
 
 

@@ -49,7 +49,6 @@ METHOD_CONFIGS = [
     f"{name}:{method}{words}"
     for name, words in (("cifar_methods", "-cifar100-200"), ("cifar_methods_cpu", ""))
     for method in METHODS
-    if method != "moco"
 ]
 METHOD_CONFIGS += ["cifar10_patches", "cifar10_patches:short"]
 
@@ -80,7 +79,7 @@ def test_words_after_a_method():
     assert (config.data.name, config.num_epochs, config.method) == ("cifar100", 200, "vicreg")
     with pytest.raises(ValueError, match="'svhn' is neither cifar10 nor cifar100 nor a number"):
         configuration.load("cifar_methods:byol-svhn")
-    with pytest.raises(ValueError, match="no method 'dino': use one of simclr, byol, moco_v3"):
+    with pytest.raises(ValueError, match="no method 'dino': use one of simclr, moco, byol"):
         configuration.load("cifar_methods:dino")
 
 
