@@ -61,6 +61,8 @@ COLUMNS = {
     "correlation": "canonical correlation of two colours",
     "l2": "l2",
 }
+BRIEF = ("probe", "knn", "averaged/probe", "averaged/knn", "coloured", "alpha", "correlation")
+"""Columns of `measure_briefly` that tables show."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -118,51 +120,118 @@ def score(
     return {"probe": right, "knn": _percent(near, test_labels), "error": float(error)}
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class Measured:
+    """An encoder, its data and the probe of plain pictures.
+
+    Attributes:
+      encoder: of pictures.
+      train: all training pictures.
+      test: all test pictures.
+      labels: classes of the training pictures.
+      test_labels: of the test pictures.
+      z: representations of the plain training pictures, `[n, d]`.
+      test_z: of the test pictures.
+      probe: fitted to z.
+    """
+
+    encoder: Encoder
+    train: np.ndarray
+    test: np.ndarray
+    labels: np.ndarray
+    test_labels: np.ndarray
+    z: np.ndarray
+    test_z: np.ndarray
+    probe: Probe
+
+    @classmethod
+    def of(cls, encoder: Encoder, data_path: str | None) -> "Measured":
+        """Reads the encoder's data and fits the probe."""
+        data = load(encoder.config.data.name, path=data_path)
+        assert data.test is not None
+        train, test = np.asarray(data.train.images), np.asarray(data.test.images)
+        labels = labels_of(data.train)
+        z, test_z = (_plain(encoder, images) for images in (train, test))
+        probe = fit(z, labels, int(labels.max()) + 1)
+        return cls(encoder, train, test, labels, labels_of(data.test), z, test_z, probe)
+
+    def accuracy(self, images) -> float:
+        """Of the probe on other versions of the first test pictures."""
+        return self.accuracy_of(_plain(self.encoder, images))
+
+    def accuracy_of(self, z: np.ndarray) -> float:
+        """Of the probe on representations of the first test pictures."""
+        return _percent(self.probe.decide(z), self.test_labels[: len(z)])
+
+
 def measure(encoder: Encoder, data_path: str | None) -> dict[str, Any]:
     """All columns for every row of the encoder's data, and `hits`, see `mcnemar.pack`."""
-    data = load(encoder.config.data.name, path=data_path)
-    assert data.test is not None
-    labels, test_labels = labels_of(data.train), labels_of(data.test)
-    num_classes = int(labels.max()) + 1
-    train_key, test_key, noise_key, alpha_key = jax.random.split(jax.random.key(0), 4)
+    of = Measured.of(encoder, data_path)
+    return {name: value for part in PARTS for name, value in part(of).items()}
 
-    def plain(images):
-        return np.asarray(plain_features(encoder.encode_inputs, encoder.transform, images))
 
-    def averaged(images, key):
-        options = encoder.encode_inputs, encoder.transform, images, key, SAMPLES
-        return np.asarray(average_features(*options))
+def measure_briefly(encoder: Encoder, data_path: str | None) -> dict[str, Any]:
+    """Without few labels and without pictures that are rotated or corrupted."""
+    of = Measured.of(encoder, data_path)
+    return plain(of) | averaged(of) | colours(of)
 
-    train, test = plain(data.train.images), plain(data.test.images)
-    probe = fit(train, labels, num_classes)
-    found: dict[str, Any] = score(probe, train, test, labels, test_labels) | {"l2": probe.l2}
-    found["hits"] = mcnemar.pack(probe.decide(test) == test_labels)
+
+def plain(of: Measured) -> dict[str, Any]:
+    """Probe and kNN of plain pictures, and which of them the probe gets right."""
+    found: dict[str, Any] = score(of.probe, of.z, of.test_z, of.labels, of.test_labels)
+    hits = mcnemar.pack(of.probe.decide(of.test_z) == of.test_labels)
+    return found | {"l2": of.probe.l2, "hits": hits}
+
+
+def few_labels(of: Measured) -> dict[str, float]:
+    """Probes that see few labels."""
+    found = {}
     for name, count in FEW.items():
-        few = fit(train[:count], labels[:count], num_classes)
-        found[name] = _percent(few.decide(test), test_labels)
-    rows = labels[:AVERAGED]
-    means = averaged(data.train.images[:AVERAGED], train_key), averaged(data.test.images, test_key)
-    of_means = score(fit(means[0], rows, num_classes, (probe.l2,)), *means, rows, test_labels)
-    found |= {f"averaged/{name}": of_means[name] for name in ("probe", "knn")}
+        few = fit(of.z[:count], of.labels[:count], int(of.labels.max()) + 1)
+        found[name] = _percent(few.decide(of.test_z), of.test_labels)
+    return found
 
-    def accuracy(images):
-        return _percent(probe.decide(plain(images)), test_labels[: len(images)])
 
-    pictures = np.asarray(data.test.images)
-    found["rotated"] = float(np.mean([accuracy(rotate(pictures, angle)) for angle in DEGREES]))
+def averaged(of: Measured) -> dict[str, float]:
+    """Probe and kNN of averaged features."""
+    keys, labels = jax.random.split(jax.random.key(0), 4)[:2], of.labels[:AVERAGED]
+    pictures = of.train[:AVERAGED], of.test
+    encode, transform = of.encoder.encode_inputs, of.encoder.transform
+    train, test = (
+        np.asarray(average_features(encode, transform, images, key, SAMPLES))
+        for images, key in zip(pictures, keys, strict=True)
+    )
+    probe = fit(train, labels, int(of.labels.max()) + 1, (of.probe.l2,))
+    found = score(probe, train, test, labels, of.test_labels)
+    return {f"averaged/{name}": found[name] for name in ("probe", "knn")}
+
+
+def elsewhere(of: Measured) -> dict[str, float]:
+    """The probe of plain pictures on rotated and on corrupted ones."""
+    key = jax.random.split(jax.random.key(0), 4)[2]
     tried = [
-        accuracy(corrupt(pictures[:CORRUPTED], name, severity, noise_key))
+        of.accuracy(corrupt(of.test[:CORRUPTED], name, severity, key))
         for name in NAMES
         for severity in SEVERITIES
     ]
-    found["corrupted"] = float(np.mean(tried))
+    rotated = [of.accuracy(rotate(of.test, angle)) for angle in DEGREES]
+    return {"rotated": float(np.mean(rotated)), "corrupted": float(np.mean(tried))}
+
+
+def colours(of: Measured) -> dict[str, float]:
+    """The probe in other colours, and what z tells of them."""
+    key = jax.random.split(jax.random.key(0), 4)[3]
     (z, alpha), (test_z, test_alpha) = recoloured(
-        encoder, data.train.images[: len(pictures)], pictures, alpha_key
+        of.encoder, of.train[: len(of.test)], of.test, key
     )
-    found["coloured"] = _percent(probe.decide(test_z[:, 0]), test_labels)
-    found["alpha"] = alpha_explained(z[:, 0], alpha[:, 0], test_z[:, 0], test_alpha[:, 0])
-    pair = canonical_correlations(test_z[:, 0], test_z[:, 1])
-    return found | {"correlation": float(np.mean(pair))}
+    return {
+        "coloured": of.accuracy_of(test_z[:, 0]),
+        "alpha": alpha_explained(z[:, 0], alpha[:, 0], test_z[:, 0], test_alpha[:, 0]),
+        "correlation": float(np.mean(canonical_correlations(test_z[:, 0], test_z[:, 1]))),
+    }
+
+
+PARTS = (plain, few_labels, averaged, elsewhere, colours)
 
 
 def recoloured(encoder: Encoder, train: np.ndarray, test: np.ndarray, key):
@@ -208,6 +277,10 @@ def rotate(images: np.ndarray, degrees: float) -> np.ndarray:
         for part in np.array_split(images, -(-len(images) // 1000))
     ]
     return np.concatenate([np.asarray(part) for part in parts])
+
+
+def _plain(encoder: Encoder, images) -> np.ndarray:
+    return np.asarray(plain_features(encoder.encode_inputs, encoder.transform, images))
 
 
 def _percent(guess, labels) -> float:

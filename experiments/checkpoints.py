@@ -26,6 +26,7 @@ from invclr_jax.training.writers import METRICS
 MEASUREMENTS = {
     "directions": directions.COLUMNS,
     "all_rows": all_rows.COLUMNS,
+    "main_rows": {name: all_rows.COLUMNS[name] for name in all_rows.BRIEF},
     "held_out": held_out.COLUMNS,
 }
 
@@ -49,6 +50,7 @@ def measure_all(
     measures: dict[str, Callable[[Encoder], dict[str, Any]]] = {
         "directions": directions.measure,
         "all_rows": functools.partial(all_rows.measure, data_path=data_path),
+        "main_rows": functools.partial(all_rows.measure_briefly, data_path=data_path),
         "held_out": functools.partial(held_out.measure, data_path=data_path),
     }
     record = json.loads(out.read_text()) if out.exists() else {}

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from absl import flags
 
 from benchmarks import summary
-from experiments import directions, fair_tables, jumps, mcnemar, records, ship
+from experiments import directions, fair_tables, jumps, mcnemar, method_tables, records, ship
 from experiments.figures import EXPERIMENTS
 from experiments.records import Records
 from experiments.tables import Table
@@ -53,6 +53,7 @@ MEASURED: dict[str, tuple[str, Callable[[Mapping], str]]] = {
     "mechanism": ("mechanism", _of_runs(jumps.table)),
     "directions": ("directions", _of_runs(jumps.table, columns=directions.COLUMNS)),
     "all_rows": ("all_rows", _of_runs(fair_tables.markdown)),
+    "methods": ("methods/main_rows", _of_runs(method_tables.markdown)),
     "screening": ("screening", _of_runs(jumps.table, columns=SCREENED)),
     "patches": ("patches/all_rows", _penalties),
 }

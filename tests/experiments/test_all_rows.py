@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from experiments import all_rows, mcnemar
 from experiments.all_rows import alpha_explained, fit, rotate, score
+from invclr_jax.checkpoint import load_encoder
+from tests.tiny_run import make_run, tiny_config, tiny_images
 
 
 @pytest.fixture(scope="module")
@@ -49,3 +52,20 @@ def test_alpha_is_explained_by_what_is_linear_in_it_and_not_by_noise():
     for z, low, high in ((linear, 0.99, 1), (noise, 0, 0.05)):
         explained = alpha_explained(*(rows[part] for part in parts for rows in (z, alpha)))
         assert low <= explained <= high
+
+
+def test_brief_measurements_are_those_of_the_whole(tmp_path, monkeypatch):
+    """Every column is measured; the brief columns do not depend on what else is."""
+    data = tiny_images()
+    make_run(tmp_path, tiny_config("arrays"), data)
+    monkeypatch.setattr(all_rows, "load", lambda name, path: data)
+    monkeypatch.setattr(all_rows, "NAMES", ("brightness",))
+    monkeypatch.setattr(all_rows, "SEVERITIES", (1,))
+    monkeypatch.setattr(all_rows, "DEGREES", (10,))
+    monkeypatch.setattr(all_rows, "FEW", {"few/1": 24, "few/10": 48})
+    encoder = load_encoder(tmp_path)
+    whole, brief = (m(encoder, None) for m in (all_rows.measure, all_rows.measure_briefly))
+    assert whole.keys() == {*all_rows.COLUMNS, "hits"}
+    assert {*all_rows.BRIEF} < brief.keys() < whole.keys()
+    assert brief == {name: whole[name] for name in brief}
+    assert whole["probe"] == 100 * np.mean(mcnemar.unpack(whole["hits"]))
