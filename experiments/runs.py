@@ -83,6 +83,7 @@ WORDS: dict[str, tuple[str, Any]] = {
     "long": ("num_steps", 6000),
     "wide": ("model.width", 32),
     "views": ("penalty.pair", "views"),
+    "bfloat16": ("model.dtype", "bfloat16"),
     # What alpha consists of besides colour. Without a penalty it only decides what is drawn.
     "crop": ("transform.penalised", ("colour", "crop")),
     "rotation": ("transform.penalised", ("colour", "crop", "affine")),

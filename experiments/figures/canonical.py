@@ -22,10 +22,13 @@ FORMS = {
     "finite-varcov-1": "VICReg's variance and covariance of z, λ 1",
     "finite-canonical-1": "canonical, λ 1, ridge 0.01",
     "finite-canonical-ridge0.25-1": "canonical, λ 1, ridge 0.25",
+    "finite-canonical-ridge0.1-1": "canonical, λ 1, ridge 0.1",
+    "finite-canonical-0.1": "canonical, λ 0.1, ridge 0.01",
     "finite-canonical-0.3": "canonical, λ 0.3, ridge 0.01",
     "finite-canonical-3": "canonical, λ 3, ridge 0.01",
     "batch128-none": "no penalty, batch 128",
     "batch128-finite-canonical-1": "canonical, λ 1, ridge 0.01, batch 128",
+    "bfloat16-none": "no penalty, bfloat16",
 }
 """Runs on Spirograph and what they are called here."""
 CANDIDATE = "finite-canonical-1"
