@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "direct.h"
+#include "kernel_gradient.h"
 #include "interpolation.h"
 #include "winograd.h"
 

@@ -1,0 +1,71 @@
+// Products of matrices whose one factor lies scattered in memory: pixels that outputs see.
+
+#ifndef INVCLR_NATIVE_SEEN_H_
+#define INVCLR_NATIVE_SEEN_H_
+
+#include "product.h"
+
+namespace invclr {
+
+// Words that are multiplied one after the other: `count` runs of `length` words, `step` apart.
+struct Runs {
+  int64_t count, step, length;
+};
+
+// out[r, :] = Σ_k a[rows[r] + place of the k-th word] b[k, :], or that added to it, for kR rows and kN
+// vectors of columns; rows of b and of out follow one another.
+template <int kR, int kN, bool kAdd, class Word>
+inline void MultiplyRuns(const Word* a, const int64_t* rows, const Runs& runs, const Word* b,
+                         float* out) {
+  Vector sums[kR][kN];
+  Repeat<kR * kN>([&](auto i) { sums[i / kN][i % kN] = kAdd ? Load(out + i * kLanes) : Vector{}; });
+  for (int64_t run = 0; run < runs.count; ++run, a += runs.step) {
+    const Word* row[kR];
+    Repeat<kR>([&](auto r) { row[r] = a + rows[r]; });
+    for (int64_t k = 0; k < runs.length; ++k, b += kN * kLanes)
+      Repeat<kR * kN>([&](auto i) {
+        constexpr int r = i / kN, j = i % kN;
+        sums[r][j] = MultiplyAdd(row[r][k], b + j * kLanes, sums[r][j]);
+        asm("" : "+v"(sums[r][j]));  // as in MultiplyBlock
+      });
+  }
+  Repeat<kR * kN>([&](auto i) { Store(out + i * kLanes, sums[i / kN][i % kN]); });
+}
+
+// The same for any number of rows; `rows` and `out` have some to spare.
+template <int kN, bool kAdd, class Word>
+void MultiplyAllRuns(const Word* a, const int64_t* rows, int64_t count, const Runs& runs,
+                     const Word* b, float* out) {
+  constexpr int kMost = kRows * kVectors / kN;  // as many sums as registers hold
+  int64_t r = 0;
+  const auto multiply = [&](auto size) {
+    MultiplyRuns<size, kN, kAdd>(a, rows + r, runs, b, out + r * kN * kLanes);
+    r += size;
+  };
+  while (count - r > kMost / 3 * 2) multiply(std::integral_constant<int, kMost>());
+  while (count - r > kMost / 3) multiply(std::integral_constant<int, kMost / 3 * 2>());
+  while (count > r) multiply(std::integral_constant<int, kMost / 3>());
+}
+
+// out[r, :] = Σ_k a[places[k] + r] b[k, :], or that added to it, for kR rows and kN vectors of columns;
+// rows of b follow one another, rows of out are `out_row` apart.
+template <int kR, int kN, bool kAdd, class Word>
+inline void MultiplyPlaces(const Word* a, const int64_t* places, int64_t depth, const Word* b,
+                           float* out, int64_t out_row) {
+  Vector sums[kR][kN];
+  const auto at = [&](int i) { return out + i / kN * out_row + i % kN * kLanes; };
+  Repeat<kR * kN>([&](auto i) { sums[i / kN][i % kN] = kAdd ? Load(at(i)) : Vector{}; });
+  for (int64_t k = 0; k < depth; ++k, b += kN * kLanes) {
+    const Word* column = a + places[k];
+    Repeat<kR * kN>([&](auto i) {
+      constexpr int r = i / kN, j = i % kN;
+      sums[r][j] = MultiplyAdd(column[r], b + j * kLanes, sums[r][j]);
+      asm("" : "+v"(sums[r][j]));  // as in MultiplyBlock
+    });
+  }
+  Repeat<kR * kN>([&](auto i) { Store(at(i), sums[i / kN][i % kN]); });
+}
+
+}  // namespace invclr
+
+#endif  // INVCLR_NATIVE_SEEN_H_
