@@ -17,11 +17,8 @@
 
 namespace invclr::direct {
 
-// Bytes of a padded copy in the cache of a core; words of a row that are multiplied at a time, so that
-// so many rows of a kernel's panel stay in the fastest cache.
-constexpr int64_t kCopyCache = 3 << 17, kDeep = 192;
-// Most rows of a product, which bounds its sums, and how many more are read.
-constexpr int64_t kMostRows = 512, kSpare = kRows * kVectors;
+// Bytes of a padded copy in the cache of a core; most rows of a product, which bounds its sums.
+constexpr int64_t kCopyCache = 3 << 17, kMostRows = 512;
 
 // What output (p, q) sees: `rows`×`columns` pixels from (step p + top, step q + left) on.
 struct Window {
@@ -69,25 +66,13 @@ void PackKernel(const T* w, const std::vector<int64_t>& entries, int64_t channel
   }
 }
 
-// Multiplies the rows from `seen` on with one panel of the kernel.
-template <int kN, class T>
-void MultiplyPanel(const Word<T>* seen, const Window& window, int64_t run, int64_t step,
-                   const std::vector<int64_t>& rows, int64_t count, const Word<T>* kernel,
-                   float* sums) {
-  const int64_t together = std::max<int64_t>(kDeep / run, 1);
-  const int64_t length = CeilDivide(run, CeilDivide(run, kDeep));
-  bool first = true;
-  for (int64_t row = 0; row < window.rows; row += together)
-    for (int64_t k = 0; k < run; k += length, first = false) {
-      const Runs runs{std::min(together, window.rows - row), step, std::min(length, run - k)};
-      const Word<T>* from = seen + row * step + k;
-      const Word<T>* panel = kernel + (row * run + k) * kN * kLanes;
-      if (first) {
-        MultiplyAllRuns<kN, false>(from, rows.data(), count, runs, panel, sums);
-      } else {
-        MultiplyAllRuns<kN, true>(from, rows.data(), count, runs, panel, sums);
-      }
-    }
+// Multiplies what `count` rows see with a panel of a kernel.
+template <int kN, class Word>
+void MultiplySeen(const Word* seen, const std::vector<int64_t>& rows, int64_t count,
+                  const Runs& runs, const Word* kernel, float* sums) {
+  ForRows<kN>(count, [&](auto size, int64_t r) {
+    MultiplyRuns<size, kN>(seen, rows.data() + r, runs, kernel, sums + r * kN * kLanes);
+  });
 }
 
 // Pictures `in`, of which `seen` holds a frame each for some, one after the other.
@@ -117,7 +102,8 @@ void MultiplyBand(const Seen<T>& seen, const Product<T>& product, const Band& ba
   const int64_t count = places.size(), features = grid.pictures.channels;
   if (count == 0) return;
   rows.resize(RoundUp(count, kSpare), rows.back());
-  const int64_t run = window.columns * seen.words, depth = window.rows * run;
+  const Runs runs{window.rows, width, window.columns * seen.words};
+  const int64_t depth = runs.count * runs.length;
   const int64_t corner = (window.top + band.row * window.step - seen.frame.top) * width +
                          (window.left - seen.frame.left) * seen.words;
   for (int64_t feature = 0; feature < features; feature += kColumns) {
@@ -126,9 +112,9 @@ void MultiplyBand(const Seen<T>& seen, const Product<T>& product, const Band& ba
     if (depth == 0) {
       std::memset(sums, 0, count * panel * sizeof(float));
     } else if (panel == kColumns) {
-      MultiplyPanel<kVectors, T>(seen.data + corner, window, run, width, rows, count, kernel, sums);
+      MultiplySeen<kVectors>(seen.data + corner, rows, count, runs, kernel, sums);
     } else {
-      MultiplyPanel<1, T>(seen.data + corner, window, run, width, rows, count, kernel, sums);
+      MultiplySeen<1>(seen.data + corner, rows, count, runs, kernel, sums);
     }
     for (int64_t r = 0; r < count; ++r)
       for (int64_t j = 0; j < panel; j += kLanes)

@@ -15,37 +15,33 @@
 
 namespace invclr::direct {
 
-// Bytes of copies in the cache that cores share; rows of w that a worker sums at a time, which read
-// the same pixels again and again from its own.
-constexpr int64_t kSharedCopies = 4 << 20, kRowsOfWorker = 4 * kRows;
+// Bytes of copies in the cache that cores share. Rows of w that a worker sums at a time come in blocks
+// of kSpare, which holds whole blocks of rows of products; for each panel of outputs they read the
+// same pixels, from its own cache, for which they must not be more than kMostBlocks.
+constexpr int64_t kSharedCopies = 2 << 20, kMostBlocks = 4;
 
-// Outputs of a row, in panels of kColumns features; words hold neighbours.
+// Outputs of a row, whose first word is `word` of `depth`, in panels of kColumns features, filled up
+// with zeros to whole vectors; words hold neighbours.
 template <class T>
-void PackOutputs(const T* y, const Pictures& out, int64_t word,
-                 const Panels<kColumns, Word<T>>& panels) {
-  const int64_t words = CeilDivide(out.width, kPair<T>);
+void PackOutputs(const T* y, const Pictures& out, int64_t word, int64_t depth, Word<T>* panels) {
+  const int64_t words = CeilDivide(out.width, kPair<T>), padded = RoundUp(out.channels, kLanes);
   for (int64_t q = 0; q < words * kPair<T>; ++q, y += out.channels)
-    for (int64_t i = 0; i < RoundUp(out.channels, kColumns); i += kLanes) {
-      const bool some = q < out.width && i < out.channels;
-      WriteHalf(panels.At(word + q / kPair<T>, i),
-                some ? ReadSome(y + i, out.channels - i) : Vector{}, q % kPair<T>);
+    for (int64_t i = 0; i < padded; i += kLanes) {
+      const int64_t panel = i / kColumns * kColumns;
+      const int64_t width = std::min<int64_t>(kColumns, padded - panel);
+      WriteHalf(panels + panel * depth + (word + q / kPair<T>) * width + i - panel,
+                q < out.width ? ReadSome(y + i, out.channels - i) : Vector{}, q % kPair<T>);
     }
 }
 
 // Adds the products of some rows of w, from `sums` on, with a panel of outputs.
-template <class Word>
+template <int kN, class Word>
 void AddPlaces(const Word* seen, const std::vector<int64_t>& places, const Word* outputs,
                int64_t rows, float* sums, int64_t columns) {
-  const int64_t depth = places.size();
-  const int64_t* at = places.data();
-  int64_t r = 0;
-  const auto multiply = [&](auto size) {
-    MultiplyPlaces<size, kVectors, true>(seen + r, at, depth, outputs, sums + r * columns, columns);
-    r += size;
-  };
-  while (rows - r > kRows / 3 * 2) multiply(std::integral_constant<int, kRows>());
-  while (rows - r > kRows / 3) multiply(std::integral_constant<int, kRows / 3 * 2>());
-  while (rows > r) multiply(std::integral_constant<int, kRows / 3>());
+  ForRows<kN>(rows, [&](auto size, int64_t r) {
+    MultiplyPlaces<size, kN>(seen + r, places.data(), places.size(), outputs, sums + r * columns,
+                             columns);
+  });
 }
 
 template <class T, class Pool>
@@ -53,13 +49,13 @@ void KernelGradient(Pool& pool, const T* x, const T* y, int64_t size, int64_t st
                     const Pictures& in, const Pictures& out, T* w) {
   // One entry of the kernel sees each stride-th pixel, and only those are copied.
   const int64_t step = size == 1 ? stride : 1, distance = stride / step;
-  const int64_t features = out.channels, columns = RoundUp(features, kColumns);
+  const int64_t features = out.channels, columns = RoundUp(features, kLanes);
   const int64_t words = CeilDivide(out.width, kPair<T>);
-  const int64_t run = size * in.channels, whole = RoundUp(run, kRows);
+  const int64_t run = size * in.channels, whole = RoundUp(run, kSpare);
   const int64_t width = distance * (words * kPair<T> - 1) + size;
   const int64_t row_size = width * in.channels;
   const int64_t bytes = (distance * row_size + words * columns) * sizeof(Word<T>);
-  const Bands bands(out.count, out.height, std::max<int64_t>(kSharedCopies / std::max<int64_t>(bytes, 1), 1), 1);
+  const Bands bands(out.count, out.height, kSharedCopies / std::max<int64_t>(bytes, 1), 1);
   const int64_t height = distance * (bands.rows_each - 1) + size;
   const int64_t depth = bands.pictures_each * bands.rows_each * words;
   // Products of a block's rows are summed even where there are fewer.
@@ -69,13 +65,14 @@ void KernelGradient(Pool& pool, const T* x, const T* y, int64_t size, int64_t st
   const Memory<float> sums = Allocate<float>(size * whole * columns);
   std::memset(seen.get() + seen_size, 0, (whole - run) * sizeof(Word<T>));
   std::memset(sums.get(), 0, size * whole * columns * sizeof(float));
-  const int64_t parts = CeilDivide(run, kRowsOfWorker);
+  const int64_t fair = size * whole / kSpare / (4 * Workers(pool));  // four parts for each
+  const int64_t part_rows = kSpare * std::clamp<int64_t>(fair, 1, kMostBlocks);
+  const int64_t parts = CeilDivide(run, part_rows);
   for (int64_t index = 0; index < bands.Count(); ++index) {
     const Band band = bands.At(index);
     const Frame frame{band.row * stride - size / 2, -(size / 2), distance * (band.rows - 1) + size,
                       width, step};
     const int64_t rows = band.pictures * band.rows, copied = band.pictures * frame.height;
-    const Panels<kColumns, Word<T>> panels{outputs.get(), rows * words};
     ParallelFor(pool, copied + rows, [&](int64_t i, int64_t) {
       if (i < copied) {
         CopyRowInPairs(x, in, band.picture + i / frame.height, frame, i % frame.height, distance,
@@ -83,7 +80,7 @@ void KernelGradient(Pool& pool, const T* x, const T* y, int64_t size, int64_t st
       } else {
         const int64_t row = i - copied;
         const T* from = y + out.Place(band.picture + row / band.rows, band.row + row % band.rows, 0);
-        PackOutputs(from, out, row * words, panels);
+        PackOutputs(from, out, row * words, rows * words, outputs.get());
       }
     });
     std::vector<int64_t> places;
@@ -93,11 +90,18 @@ void KernelGradient(Pool& pool, const T* x, const T* y, int64_t size, int64_t st
         places.push_back(top * row_size + q * kPair<T> * distance * in.channels);
       }
     ParallelFor(pool, size * parts, [&](int64_t part, int64_t) {
-      const int64_t entry = part / parts, first = part % parts * kRowsOfWorker;
-      for (int64_t column = 0; column < columns; column += kColumns)
-        AddPlaces(seen.get() + entry * row_size + first, places, panels.At(0, column),
-                  std::min(kRowsOfWorker, run - first),
-                  sums.get() + (entry * whole + first) * columns + column, columns);
+      const int64_t entry = part / parts, first = part % parts * part_rows;
+      const int64_t count = std::min(part_rows, run - first);
+      const Word<T>* from = seen.get() + entry * row_size + first;
+      for (int64_t column = 0; column < columns; column += kColumns) {
+        const Word<T>* panel = outputs.get() + column * rows * words;
+        float* to = sums.get() + (entry * whole + first) * columns + column;
+        if (columns - column >= kColumns) {
+          AddPlaces<kVectors>(from, places, panel, count, to, columns);
+        } else {
+          AddPlaces<1>(from, places, panel, count, to, columns);
+        }
+      }
     });
   }
   ParallelFor(pool, size * run, [&](int64_t row, int64_t) {

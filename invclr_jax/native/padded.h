@@ -4,6 +4,8 @@
 #ifndef INVCLR_NATIVE_PADDED_H_
 #define INVCLR_NATIVE_PADDED_H_
 
+#include <vector>
+
 #include "elements.h"
 #include "pictures.h"
 
@@ -81,27 +83,43 @@ struct Frame {
   }
 };
 
-// Row i of a frame; a pixel's words hold its channels, the last one filled up with zeros.
+// Row i of a frame; pixels have `channels`, as many as in the picture or one more, which is zero.
 template <class T>
-void CopyRow(const T* x, const Pictures& in, int64_t picture, const Frame& frame, int64_t i,
-             Word<T>* to) {
-  const int64_t channels = RoundUp(in.channels, kPair<T>), row = frame.top + i * frame.step;
-  T* pixels = reinterpret_cast<T*>(to);
+void CopyPixels(const T* x, const Pictures& in, int64_t picture, const Frame& frame, int64_t i,
+                int64_t channels, T* to) {
+  const int64_t row = frame.top + i * frame.step;
   const bool inside = 0 <= row && row < in.height;
   const int64_t first = inside ? frame.First() : frame.width;
   const int64_t last = inside ? frame.Last(in) : frame.width;
-  std::memset(pixels, 0, first * channels * sizeof(T));
-  std::memset(pixels + last * channels, 0, (frame.width - last) * channels * sizeof(T));
+  std::fill(to, to + first * channels, T{});
+  std::fill(to + last * channels, to + frame.width * channels, T{});
   if (first == last) return;
   const T* from = x + in.Place(picture, row, frame.left + first * frame.step);
   if (frame.step == 1 && channels == in.channels) {
-    std::memcpy(pixels + first * channels, from, (last - first) * channels * sizeof(T));
+    std::copy(from, from + (last - first) * channels, to + first * channels);
     return;
   }
   for (int64_t j = first; j < last; ++j, from += frame.step * in.channels) {
-    std::memcpy(pixels + j * channels, from, in.channels * sizeof(T));
-    if (channels > in.channels) pixels[j * channels + in.channels] = T{};
+    std::copy(from, from + in.channels, to + j * channels);
+    if (channels > in.channels) to[j * channels + in.channels] = T{};
   }
+}
+
+// Row i of a frame; the words of a pixel hold its channels, the last one filled up with a zero.
+template <class T>
+void CopyRow(const T* x, const Pictures& in, int64_t picture, const Frame& frame, int64_t i,
+             Word<T>* to) {
+  const int64_t channels = RoundUp(in.channels, kPair<T>);
+  CopyPixels(x, in, picture, frame, i, channels, reinterpret_cast<T*>(to));
+}
+
+// The elements from k on of a row of which those from `begin` to `end` exist; the others are zeros.
+template <class T>
+Vector ReadWithin(const T* row, int64_t k, int64_t begin, int64_t end) {
+  if (begin <= k && k + kLanes <= end) return Read(row + k);
+  T elements[kLanes] = {};
+  for (int64_t i = std::max(k, begin); i < std::min(k + kLanes, end); ++i) elements[i - k] = row[i];
+  return Read(elements);
 }
 
 // Row i of a frame; a word holds a channel of a pixel and, if it is a pair, of the pixel `distance`
@@ -110,23 +128,27 @@ template <class T>
 void CopyRowInPairs(const T* x, const Pictures& in, int64_t picture, const Frame& frame, int64_t i,
                     int64_t distance, Word<T>* to) {
   if constexpr (kPair<T> == 1) return CopyRow(x, in, picture, frame, i, to);
-  const int64_t row = frame.top + i * frame.step;
-  const bool inside = 0 <= row && row < in.height;
-  const int64_t first = inside ? frame.First() : frame.width;
-  const int64_t last = inside ? frame.Last(in) : frame.width;
-  const T* from = x + (inside ? in.Place(picture, row, frame.left) : 0);
-  for (int64_t j = 0; j < frame.width; ++j, to += in.channels)
-    for (int64_t channel = 0; channel < in.channels; channel += kLanes) {
-      const int64_t count = in.channels - channel;
-      Word<T> words[kLanes];
-      for (int half = 0; half < 2; ++half) {
-        const int64_t pixel = j + half * distance;
-        const bool seen = first <= pixel && pixel < last;
-        const T* at = from + pixel * frame.step * in.channels + channel;
-        WriteHalf(words, seen ? ReadSome(at, count) : Vector{}, half);
-      }
-      std::memcpy(to + channel, words, std::min<int64_t>(count, kLanes) * sizeof(Word<T>));
-    }
+  Frame longer = frame;
+  longer.width += distance;
+  const int64_t y = frame.top + i * frame.step, words = frame.width * in.channels;
+  std::vector<T> near;  // pixels that are apart in the picture
+  const T* row = x + in.Place(picture, y, frame.left);
+  int64_t begin = 0, end = 0;
+  if (frame.step > 1) {
+    near.resize(longer.width * in.channels);
+    CopyPixels(x, in, picture, longer, i, in.channels, near.data());
+    row = near.data(), end = near.size();
+  } else if (0 <= y && y < in.height) {
+    begin = longer.First() * in.channels, end = longer.Last(in) * in.channels;
+  }
+  for (int64_t k = 0; k < words; k += kLanes) {
+    const int64_t count = words - k;
+    Word<T> some[kLanes];
+    Word<T>* pairs = count < kLanes ? some : to + k;
+    WriteHalf(pairs, ReadWithin(row, k, begin, end), 0);
+    WriteHalf(pairs, ReadWithin(row, k + distance * in.channels, begin, end), 1);
+    if (count < kLanes) std::copy(some, some + count, to + k);
+  }
 }
 
 }  // namespace invclr

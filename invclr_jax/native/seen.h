@@ -7,18 +7,34 @@
 
 namespace invclr {
 
+// Rows are multiplied in blocks; fewer than so many more than there are.
+constexpr int kSpare = kRows * kVectors;
+
+// f(size, row) for blocks of rows, as large as registers hold the sums of kN vectors of columns each,
+// until all are done; the last block may have some more.
+template <int kN, class F>
+void ForRows(int64_t rows, F f) {
+  constexpr int kThird = kRows * kVectors / kN / 3;
+  int64_t row = 0;
+  for (; rows - row > 2 * kThird; row += 3 * kThird)
+    f(std::integral_constant<int, 3 * kThird>(), row);
+  for (; rows - row > kThird; row += 2 * kThird)
+    f(std::integral_constant<int, 2 * kThird>(), row);
+  for (; rows > row; row += kThird) f(std::integral_constant<int, kThird>(), row);
+}
+
 // Words that are multiplied one after the other: `count` runs of `length` words, `step` apart.
 struct Runs {
   int64_t count, step, length;
 };
 
-// out[r, :] = Σ_k a[rows[r] + place of the k-th word] b[k, :], or that added to it, for kR rows and kN
-// vectors of columns; rows of b and of out follow one another.
-template <int kR, int kN, bool kAdd, class Word>
+// out[r, :] = Σ_k a[rows[r] + place of the k-th word] b[k, :] for kR rows and kN vectors of columns; rows
+// of b and of out follow one another.
+template <int kR, int kN, class Word>
 inline void MultiplyRuns(const Word* a, const int64_t* rows, const Runs& runs, const Word* b,
                          float* out) {
   Vector sums[kR][kN];
-  Repeat<kR * kN>([&](auto i) { sums[i / kN][i % kN] = kAdd ? Load(out + i * kLanes) : Vector{}; });
+  Repeat<kR * kN>([&](auto i) { sums[i / kN][i % kN] = Vector{}; });
   for (int64_t run = 0; run < runs.count; ++run, a += runs.step) {
     const Word* row[kR];
     Repeat<kR>([&](auto r) { row[r] = a + rows[r]; });
@@ -32,29 +48,14 @@ inline void MultiplyRuns(const Word* a, const int64_t* rows, const Runs& runs, c
   Repeat<kR * kN>([&](auto i) { Store(out + i * kLanes, sums[i / kN][i % kN]); });
 }
 
-// The same for any number of rows; `rows` and `out` have some to spare.
-template <int kN, bool kAdd, class Word>
-void MultiplyAllRuns(const Word* a, const int64_t* rows, int64_t count, const Runs& runs,
-                     const Word* b, float* out) {
-  constexpr int kMost = kRows * kVectors / kN;  // as many sums as registers hold
-  int64_t r = 0;
-  const auto multiply = [&](auto size) {
-    MultiplyRuns<size, kN, kAdd>(a, rows + r, runs, b, out + r * kN * kLanes);
-    r += size;
-  };
-  while (count - r > kMost / 3 * 2) multiply(std::integral_constant<int, kMost>());
-  while (count - r > kMost / 3) multiply(std::integral_constant<int, kMost / 3 * 2>());
-  while (count > r) multiply(std::integral_constant<int, kMost / 3>());
-}
-
-// out[r, :] = Σ_k a[places[k] + r] b[k, :], or that added to it, for kR rows and kN vectors of columns;
-// rows of b follow one another, rows of out are `out_row` apart.
-template <int kR, int kN, bool kAdd, class Word>
+// out[r, :] += Σ_k a[places[k] + r] b[k, :] for kR rows and kN vectors of columns; rows of b follow one
+// another, rows of out are `out_row` apart.
+template <int kR, int kN, class Word>
 inline void MultiplyPlaces(const Word* a, const int64_t* places, int64_t depth, const Word* b,
                            float* out, int64_t out_row) {
   Vector sums[kR][kN];
   const auto at = [&](int i) { return out + i / kN * out_row + i % kN * kLanes; };
-  Repeat<kR * kN>([&](auto i) { sums[i / kN][i % kN] = kAdd ? Load(at(i)) : Vector{}; });
+  Repeat<kR * kN>([&](auto i) { sums[i / kN][i % kN] = Load(at(i)); });
   for (int64_t k = 0; k < depth; ++k, b += kN * kLanes) {
     const Word* column = a + places[k];
     Repeat<kR * kN>([&](auto i) {
