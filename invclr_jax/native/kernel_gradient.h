@@ -20,18 +20,15 @@ namespace invclr::direct {
 // same pixels, from its own cache, for which they must not be more than kMostBlocks.
 constexpr int64_t kSharedCopies = 2 << 20, kMostBlocks = 4;
 
-// Outputs of a row, whose first word is `word` of `depth`, in panels of kColumns features, filled up
-// with zeros to whole vectors; words hold neighbours.
+// Outputs of a row, from word `word` on; words hold neighbours.
 template <class T>
-void PackOutputs(const T* y, const Pictures& out, int64_t word, int64_t depth, Word<T>* panels) {
-  const int64_t words = CeilDivide(out.width, kPair<T>), padded = RoundUp(out.channels, kLanes);
+void PackOutputs(const T* y, const Pictures& out, int64_t word,
+                 const Panels<kColumns, Word<T>>& panels) {
+  const int64_t words = CeilDivide(out.width, kPair<T>);
   for (int64_t q = 0; q < words * kPair<T>; ++q, y += out.channels)
-    for (int64_t i = 0; i < padded; i += kLanes) {
-      const int64_t panel = i / kColumns * kColumns;
-      const int64_t width = std::min<int64_t>(kColumns, padded - panel);
-      WriteHalf(panels + panel * depth + (word + q / kPair<T>) * width + i - panel,
+    for (int64_t i = 0; i < panels.columns; i += kLanes)
+      WriteHalf(panels.At(word + q / kPair<T>, i),
                 q < out.width ? ReadSome(y + i, out.channels - i) : Vector{}, q % kPair<T>);
-    }
 }
 
 // Adds the products of some rows of w, from `sums` on, with a panel of outputs.
@@ -73,6 +70,7 @@ void KernelGradient(Pool& pool, const T* x, const T* y, int64_t size, int64_t st
     const Frame frame{band.row * stride - size / 2, -(size / 2), distance * (band.rows - 1) + size,
                       width, step};
     const int64_t rows = band.pictures * band.rows, copied = band.pictures * frame.height;
+    const Panels<kColumns, Word<T>> panels{outputs.get(), rows * words, columns};
     ParallelFor(pool, copied + rows, [&](int64_t i, int64_t) {
       if (i < copied) {
         CopyRowInPairs(x, in, band.picture + i / frame.height, frame, i % frame.height, distance,
@@ -80,7 +78,7 @@ void KernelGradient(Pool& pool, const T* x, const T* y, int64_t size, int64_t st
       } else {
         const int64_t row = i - copied;
         const T* from = y + out.Place(band.picture + row / band.rows, band.row + row % band.rows, 0);
-        PackOutputs(from, out, row * words, rows * words, outputs.get());
+        PackOutputs(from, out, row * words, panels);
       }
     });
     std::vector<int64_t> places;
@@ -94,9 +92,9 @@ void KernelGradient(Pool& pool, const T* x, const T* y, int64_t size, int64_t st
       const int64_t count = std::min(part_rows, run - first);
       const Word<T>* from = seen.get() + entry * row_size + first;
       for (int64_t column = 0; column < columns; column += kColumns) {
-        const Word<T>* panel = outputs.get() + column * rows * words;
+        const Word<T>* panel = panels.At(0, column);
         float* to = sums.get() + (entry * whole + first) * columns + column;
-        if (columns - column >= kColumns) {
+        if (panels.Width(column) == kColumns) {
           AddPlaces<kVectors>(from, places, panel, count, to, columns);
         } else {
           AddPlaces<1>(from, places, panel, count, to, columns);

@@ -14,7 +14,7 @@ constexpr int kSpare = kRows * kVectors;
 // until all are done; the last block may have some more.
 template <int kN, class F>
 void ForRows(int64_t rows, F f) {
-  constexpr int kThird = kRows * kVectors / kN / 3;
+  constexpr int kThird = kSpare / kN / 3;
   int64_t row = 0;
   for (; rows - row > 2 * kThird; row += 3 * kThird)
     f(std::integral_constant<int, 3 * kThird>(), row);
