@@ -1,9 +1,9 @@
 // Convolutions as products of matrices, for every stride and size of kernel.
 //
 // A row of the kernel meets pixels that follow one another, so that an output is a sum over runs of
-// words: products read them where they are, in a padded copy of some pictures in the cache of a core
-// (or in the pictures, if no output sees beyond their border). The gradient in the input has stride²
-// kinds of pixels: each kind sees other entries of the kernel, and for each the gradient is such a
+// words. Products read them where they are: in a padded copy of some pictures in the cache of a core,
+// or in the pictures, if no output sees beyond their border. The gradient in the input has stride²
+// kinds of pixels. Each kind sees other entries of the kernel, and for each the gradient is such a
 // product too, of the same copy.
 // Images are [n, h, v, c], kernels [k, k, c, f] with k odd; (k-1)/2 zeros are padded on each side.
 
@@ -106,12 +106,14 @@ void MultiplyBand(const Seen<T>& seen, const Product<T>& product, const Band& ba
   const int64_t depth = runs.count * runs.length;
   const int64_t corner = (window.top + band.row * window.step - seen.frame.top) * width +
                          (window.left - seen.frame.left) * seen.words;
+  if (depth == 0) {
+    for (const int64_t place : places) std::fill_n(y + place, features, T{});
+    return;
+  }
   for (int64_t feature = 0; feature < features; feature += kColumns) {
     const int64_t panel = std::min<int64_t>(kColumns, RoundUp(features, kLanes) - feature);
     const Word<T>* kernel = product.kernel.get() + depth * feature;
-    if (depth == 0) {
-      std::memset(sums, 0, count * panel * sizeof(float));
-    } else if (panel == kColumns) {
+    if (panel == kColumns) {
       MultiplySeen<kVectors>(seen.data + corner, rows, count, runs, kernel, sums);
     } else {
       MultiplySeen<1>(seen.data + corner, rows, count, runs, kernel, sums);

@@ -2,8 +2,8 @@
 //
 // It is a sum over outputs, for each entry of the kernel and each channel that it meets; `direct.h`
 // has the convolution. A row of the kernel meets words that follow one another, and are rows of
-// products with y. Some pictures at a time are copied with the zeros around them, by all workers; each
-// then sums its rows of w over them.
+// products with y. Some pictures at a time are copied with the zeros around them, by all workers;
+// each then sums its rows of w over them.
 
 #ifndef INVCLR_NATIVE_KERNEL_GRADIENT_H_
 #define INVCLR_NATIVE_KERNEL_GRADIENT_H_
@@ -15,10 +15,30 @@
 
 namespace invclr::direct {
 
-// Bytes of copies in the cache that cores share. Rows of w that a worker sums at a time come in blocks
-// of kSpare, which holds whole blocks of rows of products; for each panel of outputs they read the
-// same pixels, from its own cache, for which they must not be more than kMostBlocks.
+// Bytes of copies in the cache that cores share. A worker sums kSpare rows of w at a time, whole blocks
+// of products, or so many times more that the pixels which they read, for each panel of outputs
+// again, stay in its own cache.
 constexpr int64_t kSharedCopies = 2 << 20, kMostBlocks = 4;
+
+// How copies and sums lie in memory.
+struct Layout {
+  int64_t step, distance;  // between the pixels copied, and between those of neighbouring outputs
+  int64_t run, whole;      // rows of w for a row of the kernel, and with those to spare
+  int64_t columns;         // features in whole vectors
+  int64_t words;           // of a row of outputs
+  int64_t width, row;      // pixels and words of a row of a copy
+
+  Layout(int64_t size, int64_t stride, int64_t pair, const Pictures& in, const Pictures& out)
+      // One entry of the kernel sees each stride-th pixel, and only those are copied.
+      : step(size == 1 ? stride : 1),
+        distance(stride / step),
+        run(size * in.channels),
+        whole(RoundUp(run, kSpare)),
+        columns(RoundUp(out.channels, kLanes)),
+        words(CeilDivide(out.width, pair)),
+        width(distance * (words * pair - 1) + size),
+        row(width * in.channels) {}
+};
 
 // Outputs of a row, from word `word` on; words hold neighbours.
 template <class T>
@@ -41,71 +61,91 @@ void AddPlaces(const Word* seen, const std::vector<int64_t>& places, const Word*
   });
 }
 
+// Where the pixels are that the words of outputs see first.
+template <class T>
+std::vector<int64_t> Places(const Layout& layout, const Frame& frame, const Band& band,
+                            int64_t channels) {
+  std::vector<int64_t> places;
+  for (int64_t i = 0; i < band.pictures * band.rows; ++i) {
+    const int64_t row = i / band.rows * frame.height + i % band.rows * layout.distance;
+    for (int64_t q = 0; q < layout.words; ++q)
+      places.push_back(row * layout.row + q * kPair<T> * layout.distance * channels);
+  }
+  return places;
+}
+
+template <class T, class Pool>
+void CopyBand(Pool& pool, const T* x, const T* y, const Layout& layout, const Frame& frame,
+              const Band& band, const Pictures& in, const Pictures& out, Word<T>* seen,
+              const Panels<kColumns, Word<T>>& outputs) {
+  const int64_t copied = band.pictures * frame.height, rows = band.pictures * band.rows;
+  ParallelFor(pool, copied + rows, [&](int64_t i, int64_t) {
+    if (i < copied) {
+      CopyRowInPairs(x, in, band.picture + i / frame.height, frame, i % frame.height,
+                     layout.distance, seen + i * layout.row);
+    } else {
+      const int64_t row = i - copied, picture = band.picture + row / band.rows;
+      PackOutputs(y + out.Place(picture, band.row + row % band.rows, 0), out, row * layout.words,
+                  outputs);
+    }
+  });
+}
+
+// Adds what a band contributes to the rows of w.
+template <class Word, class Pool>
+void AddBand(Pool& pool, const Layout& layout, int64_t size, const Word* seen,
+             const std::vector<int64_t>& places, const Panels<kColumns, Word>& outputs,
+             float* sums) {
+  const int64_t fair = size * layout.whole / kSpare / (4 * Workers(pool));  // four parts for each
+  const int64_t most = kSpare * std::clamp<int64_t>(fair, 1, kMostBlocks);
+  const int64_t parts = CeilDivide(layout.run, most), columns = layout.columns;
+  ParallelFor(pool, size * parts, [&](int64_t part, int64_t) {
+    const int64_t entry = part / parts, first = part % parts * most;
+    const int64_t rows = std::min(most, layout.run - first);
+    const Word* from = seen + entry * layout.row + first;
+    for (int64_t column = 0; column < columns; column += kColumns) {
+      const Word* panel = outputs.At(0, column);
+      float* to = sums + (entry * layout.whole + first) * columns + column;
+      if (outputs.Width(column) == kColumns) {
+        AddPlaces<kVectors>(from, places, panel, rows, to, columns);
+      } else {
+        AddPlaces<1>(from, places, panel, rows, to, columns);
+      }
+    }
+  });
+}
+
 template <class T, class Pool>
 void KernelGradient(Pool& pool, const T* x, const T* y, int64_t size, int64_t stride,
                     const Pictures& in, const Pictures& out, T* w) {
-  // One entry of the kernel sees each stride-th pixel, and only those are copied.
-  const int64_t step = size == 1 ? stride : 1, distance = stride / step;
-  const int64_t features = out.channels, columns = RoundUp(features, kLanes);
-  const int64_t words = CeilDivide(out.width, kPair<T>);
-  const int64_t run = size * in.channels, whole = RoundUp(run, kSpare);
-  const int64_t width = distance * (words * kPair<T> - 1) + size;
-  const int64_t row_size = width * in.channels;
-  const int64_t bytes = (distance * row_size + words * columns) * sizeof(Word<T>);
-  const Bands bands(out.count, out.height, kSharedCopies / std::max<int64_t>(bytes, 1), 1);
-  const int64_t height = distance * (bands.rows_each - 1) + size;
-  const int64_t depth = bands.pictures_each * bands.rows_each * words;
-  // Products of a block's rows are summed even where there are fewer.
-  const int64_t seen_size = bands.pictures_each * height * row_size;
-  const Memory<Word<T>> seen = Allocate<Word<T>>(seen_size + whole - run);
-  const Memory<Word<T>> outputs = Allocate<Word<T>>(depth * columns);
-  const Memory<float> sums = Allocate<float>(size * whole * columns);
-  std::memset(seen.get() + seen_size, 0, (whole - run) * sizeof(Word<T>));
-  std::memset(sums.get(), 0, size * whole * columns * sizeof(float));
-  const int64_t fair = size * whole / kSpare / (4 * Workers(pool));  // four parts for each
-  const int64_t part_rows = kSpare * std::clamp<int64_t>(fair, 1, kMostBlocks);
-  const int64_t parts = CeilDivide(run, part_rows);
+  const Layout layout(size, stride, kPair<T>, in, out);
+  const auto height = [&](int64_t rows) { return layout.distance * (rows - 1) + size; };
+  const int64_t row = layout.distance * layout.row + layout.words * layout.columns;
+  const int64_t bytes = std::max<int64_t>(row * sizeof(Word<T>), 1);
+  const Bands bands(out.count, out.height, kSharedCopies / bytes, 1);
+  const int64_t rows = bands.pictures_each * bands.rows_each, columns = layout.columns;
+  const int64_t seen_size = bands.pictures_each * height(bands.rows_each) * layout.row;
+  const int64_t spare = layout.whole - layout.run;  // read too, where there are no such rows of w
+  const Memory<Word<T>> seen = Allocate<Word<T>>(seen_size + spare);
+  const Memory<Word<T>> outputs = Allocate<Word<T>>(rows * layout.words * columns);
+  const Memory<float> sums = Allocate<float>(size * layout.whole * columns);
+  std::memset(seen.get() + seen_size, 0, spare * sizeof(Word<T>));
+  std::memset(sums.get(), 0, size * layout.whole * columns * sizeof(float));
   for (int64_t index = 0; index < bands.Count(); ++index) {
     const Band band = bands.At(index);
-    const Frame frame{band.row * stride - size / 2, -(size / 2), distance * (band.rows - 1) + size,
-                      width, step};
-    const int64_t rows = band.pictures * band.rows, copied = band.pictures * frame.height;
-    const Panels<kColumns, Word<T>> panels{outputs.get(), rows * words, columns};
-    ParallelFor(pool, copied + rows, [&](int64_t i, int64_t) {
-      if (i < copied) {
-        CopyRowInPairs(x, in, band.picture + i / frame.height, frame, i % frame.height, distance,
-                       seen.get() + i * row_size);
-      } else {
-        const int64_t row = i - copied;
-        const T* from = y + out.Place(band.picture + row / band.rows, band.row + row % band.rows, 0);
-        PackOutputs(from, out, row * words, panels);
-      }
-    });
-    std::vector<int64_t> places;
-    for (int64_t row = 0; row < rows; ++row)
-      for (int64_t q = 0; q < words; ++q) {
-        const int64_t top = row / band.rows * frame.height + row % band.rows * distance;
-        places.push_back(top * row_size + q * kPair<T> * distance * in.channels);
-      }
-    ParallelFor(pool, size * parts, [&](int64_t part, int64_t) {
-      const int64_t entry = part / parts, first = part % parts * part_rows;
-      const int64_t count = std::min(part_rows, run - first);
-      const Word<T>* from = seen.get() + entry * row_size + first;
-      for (int64_t column = 0; column < columns; column += kColumns) {
-        const Word<T>* panel = panels.At(0, column);
-        float* to = sums.get() + (entry * whole + first) * columns + column;
-        if (panels.Width(column) == kColumns) {
-          AddPlaces<kVectors>(from, places, panel, count, to, columns);
-        } else {
-          AddPlaces<1>(from, places, panel, count, to, columns);
-        }
-      }
-    });
+    const Frame frame{band.row * stride - size / 2, -(size / 2), height(band.rows), layout.width,
+                      layout.step};
+    const std::vector<int64_t> places = Places<T>(layout, frame, band, in.channels);
+    const Panels<kColumns, Word<T>> panels{outputs.get(), static_cast<int64_t>(places.size()),
+                                           columns};
+    CopyBand(pool, x, y, layout, frame, band, in, out, seen.get(), panels);
+    AddBand(pool, layout, size, seen.get(), places, panels, sums.get());
   }
-  ParallelFor(pool, size * run, [&](int64_t row, int64_t) {
-    const float* from = sums.get() + (row / run * whole + row % run) * columns;
-    for (int64_t feature = 0; feature < features; feature += kLanes)
-      WriteSome(w + row * features + feature, Load(from + feature), features - feature);
+  ParallelFor(pool, size * layout.run, [&](int64_t row, int64_t) {
+    const int64_t from = (row / layout.run * layout.whole + row % layout.run) * columns;
+    for (int64_t feature = 0; feature < out.channels; feature += kLanes)
+      WriteSome(w + row * out.channels + feature, Load(sums.get() + from + feature),
+                out.channels - feature);
   });
 }
 

@@ -26,8 +26,8 @@ struct Matrix {
   int64_t row, column;
 };
 
-// A matrix [rows, columns] of words in panels of kWide columns, one after the other; columns, and those
-// of the last panel, which may be narrower, are whole vectors.
+// A matrix [rows, columns] of words in panels of kWide columns, one after the other. The last one may
+// be narrower; all are whole vectors.
 template <int kWide, class Word>
 struct Panels {
   Word* data;

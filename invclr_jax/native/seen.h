@@ -10,7 +10,7 @@ namespace invclr {
 // Rows are multiplied in blocks; fewer than so many more than there are.
 constexpr int kSpare = kRows * kVectors;
 
-// f(size, row) for blocks of rows, as large as registers hold the sums of kN vectors of columns each,
+// f(size, row) for blocks of rows, as many as registers hold the sums of for kN vectors of columns,
 // until all are done; the last block may have some more.
 template <int kN, class F>
 void ForRows(int64_t rows, F f) {
@@ -28,8 +28,8 @@ struct Runs {
   int64_t count, step, length;
 };
 
-// out[r, :] = Σ_k a[rows[r] + place of the k-th word] b[k, :] for kR rows and kN vectors of columns; rows
-// of b and of out follow one another.
+// out[r, :] = Σ_k a[rows[r] + place of the k-th word] b[k, :] for kR rows and kN vectors of columns.
+// Rows of b and of out follow one another.
 template <int kR, int kN, class Word>
 inline void MultiplyRuns(const Word* a, const int64_t* rows, const Runs& runs, const Word* b,
                          float* out) {
@@ -48,8 +48,8 @@ inline void MultiplyRuns(const Word* a, const int64_t* rows, const Runs& runs, c
   Repeat<kR * kN>([&](auto i) { Store(out + i * kLanes, sums[i / kN][i % kN]); });
 }
 
-// out[r, :] += Σ_k a[places[k] + r] b[k, :] for kR rows and kN vectors of columns; rows of b follow one
-// another, rows of out are `out_row` apart.
+// out[r, :] += Σ_k a[places[k] + r] b[k, :] for kR rows and kN vectors of columns. Rows of b follow
+// one another, rows of out are `out_row` apart.
 template <int kR, int kN, class Word>
 inline void MultiplyPlaces(const Word* a, const int64_t* places, int64_t depth, const Word* b,
                            float* out, int64_t out_row) {

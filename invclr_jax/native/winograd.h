@@ -249,7 +249,7 @@ void TransformTiles(const T* data, const Tiled& pictures, int64_t start, int64_t
     }
 }
 
-// sums[c, f] = Σ_t x[t, c] y[t, f], or that added to them, for kLanes channels; kR of them at a time,
+// sums[c, f] = Σ_t x[t, c] y[t, f], or that added to them, for kLanes channels, kR of them at a time,
 // and kN vectors of features.
 template <int kR, int kN, bool kAdd, class Word>
 void MultiplyPanel(const Panels<kLanes, Word>& x, const Word* y, int64_t channel, int64_t depth,
