@@ -243,9 +243,9 @@ void TransformTiles(const T* data, const Tiled& pictures, int64_t start, int64_t
     for (int64_t channel = 0; channel < pictures.channels; channel += kLanes) {
       ReadTile<kSide, kBorder>(data, pictures, start + t, channel, tile);
       BothWays<kSide, kWindow, Line>(tile, products);
+      Word<T>* words = to.At(t / kPair<T>, channel);
       for (int k = 0; k < kProducts; ++k)
-        WriteHalf(to.At(t / kPair<T>, channel) + k * distance, products[k / kWindow][k % kWindow],
-                  t % kPair<T>);
+        WriteHalf(words + k * distance, products[k / kWindow][k % kWindow], t % kPair<T>);
     }
 }
 
