@@ -37,8 +37,8 @@ def fastest_on_cpus(x: Shaped, kernel: Shaped, stride: int) -> Form:
     return xla
 
 
-def native(x: Shaped, kernel: Shaped, stride: int) -> str | None:
-    """The family of our own C++ (see `library`) that a CPU should use, if any."""
+def native(x: Shaped, kernel: Shaped, stride: int, role: str = "convolve") -> str | None:
+    """The family of our own C++ (see `library`) that a CPU should use in a role, if any."""
     known = x.dtype == kernel.dtype and x.dtype in (jnp.float32, jnp.bfloat16)
     if not known or library.library() is None:
         return None
@@ -47,8 +47,9 @@ def native(x: Shaped, kernel: Shaped, stride: int) -> str | None:
     whole = channels % library.CHANNELS == features % library.CHANNELS == 0
     if k == 3 and stride == 1 and whole and not few:
         return "winograd"
-    # XLA has good products of matrices in float32 only.
-    return None if x.dtype == jnp.float32 and (k == 1 or few) else "direct"
+    # XLA has good products of matrices in float32 only, and not for a 1×1 kernel's own gradient.
+    good = few or (k == 1 and role != "kernel_gradient")
+    return None if x.dtype == jnp.float32 and good else "direct"
 
 
 def output_size(size: int, stride: int) -> int:

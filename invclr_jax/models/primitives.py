@@ -107,7 +107,7 @@ def _convolve_on_cpu(x, kernel, *, stride, precision):
 
 def _kernel_gradient_on_cpu(x, y, *, stride, size, precision):
     kernel = jax.ShapeDtypeStruct((size, size, x.shape[3], y.shape[3]), y.dtype)
-    family = forms.native(x, kernel, stride)
+    family = forms.native(x, kernel, stride, "kernel_gradient")
     if family is not None:
         return library.call(family, "kernel_gradient", x, y, kernel.shape, stride)
     form = forms.fastest_on_cpus(x, kernel, stride)

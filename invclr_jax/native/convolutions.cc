@@ -4,6 +4,7 @@
 
 #include "buffers.h"
 #include "direct.h"
+#include "kernel_gradient.h"
 #include "winograd.h"
 
 namespace invclr {

@@ -21,7 +21,7 @@ using Memory = std::unique_ptr<Word[], Free>;
 
 template <class Word>
 Memory<Word> Allocate(int64_t words) {
-  void* memory = std::aligned_alloc(64, RoundUp(words * sizeof(Word), 64));
+  void* memory = std::aligned_alloc(64, RoundUp(std::max<int64_t>(words * sizeof(Word), 1), 64));
   if (memory == nullptr) throw std::bad_alloc();
   return Memory<Word>(static_cast<Word*>(memory));
 }

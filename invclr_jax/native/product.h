@@ -11,7 +11,7 @@
 
 namespace invclr {
 
-// kRows by kColumns sums fill the registers; kShortRows divides any number of channels.
+// kRows by kColumns sums fill the registers; kShortRows divides kLanes.
 #if defined(__AVX512F__)
 constexpr int kRows = 12, kShortRows = 8;
 #else
@@ -26,15 +26,19 @@ struct Matrix {
   int64_t row, column;
 };
 
-// A matrix [rows, columns] of words in panels of kWide columns, one after the other.
+// A matrix [rows, columns] of words in panels of kWide columns, one after the other. The last one may
+// be narrower; all are whole vectors.
 template <int kWide, class Word>
 struct Panels {
   Word* data;
-  int64_t rows;
+  int64_t rows, columns;
 
-  static int64_t Size(int64_t rows, int64_t columns) { return rows * RoundUp(columns, kWide); }
+  int64_t Width(int64_t column) const {
+    return std::min<int64_t>(kWide, columns - column / kWide * kWide);
+  }
   Word* At(int64_t row, int64_t column) const {
-    return data + (column / kWide * rows + row) * kWide + column % kWide;
+    const int64_t before = column / kWide * kWide;
+    return data + before * rows + row * Width(column) + column - before;
   }
 };
 

@@ -243,21 +243,34 @@ void TransformTiles(const T* data, const Tiled& pictures, int64_t start, int64_t
     for (int64_t channel = 0; channel < pictures.channels; channel += kLanes) {
       ReadTile<kSide, kBorder>(data, pictures, start + t, channel, tile);
       BothWays<kSide, kWindow, Line>(tile, products);
+      Word<T>* words = to.At(t / kPair<T>, channel);
       for (int k = 0; k < kProducts; ++k)
-        WriteHalf(to.At(t / kPair<T>, channel) + k * distance, products[k / kWindow][k % kWindow],
-                  t % kPair<T>);
+        WriteHalf(words + k * distance, products[k / kWindow][k % kWindow], t % kPair<T>);
     }
 }
 
-// sums[c, f] = Σ_t x[t, c] y[t, f], or that added to them, for kLanes channels.
+// sums[c, f] = Σ_t x[t, c] y[t, f], or that added to them, for kLanes channels, kR of them at a time,
+// and kN vectors of features.
+template <int kR, int kN, bool kAdd, class Word>
+void MultiplyPanel(const Panels<kLanes, Word>& x, const Word* y, int64_t channel, int64_t depth,
+                   float* sums, int64_t features) {
+  for (int64_t row = 0; row < kLanes; row += kR)
+    MultiplyBlock<kR, kN, kAdd>(Matrix<Word>{x.At(0, channel + row), 1, kLanes}, y, kN * kLanes,
+                                depth, sums + row * features, features);
+}
+
 template <bool kAdd, class Word>
 void MultiplyChannels(const Panels<kLanes, Word>& x, const Panels<kColumns, Word>& y,
-                      int64_t channel, int64_t depth, float* sums, int64_t features) {
-  for (int64_t feature = 0; feature < features; feature += kColumns)
-    for (int64_t row = 0; row < kLanes; row += kShortRows)
-      MultiplyBlock<kShortRows, kVectors, kAdd>(
-          Matrix<Word>{x.At(0, channel + row), 1, kLanes}, y.At(0, feature), kColumns, depth,
-          sums + row * features + feature, features);
+                      int64_t channel, int64_t depth, float* sums) {
+  for (int64_t feature = 0; feature < y.columns; feature += kColumns) {
+    const Word* panel = y.At(0, feature);
+    if (y.Width(feature) == kColumns) {
+      MultiplyPanel<kShortRows, kVectors, kAdd>(x, panel, channel, depth, sums + feature,
+                                                y.columns);
+    } else {
+      MultiplyPanel<kLanes, 1, kAdd>(x, panel, channel, depth, sums + feature, y.columns);
+    }
+  }
 }
 
 // Rows of w, kLanes of them from `channel` on, from their sums.
@@ -280,7 +293,7 @@ void KernelGradient(Pool& pool, const T* x, const T* y, const Pictures& from, co
                     T* w) {
   constexpr int64_t kPart = 8;  // tiles that a worker transforms at a time; even
   const Tiled in(from), out(to);
-  const int64_t tiles = in.Tiles(), columns = RoundUp(out.channels, kColumns);
+  const int64_t tiles = in.Tiles(), columns = out.channels;
   const int64_t bytes = kProducts * (in.channels + columns) * sizeof(T);
   const bool once = tiles * bytes <= kWholeCache;
   const int64_t most = RoundUp(std::max(kSharedCache / bytes, kFewestTiles), kPair<T>);
@@ -297,22 +310,21 @@ void KernelGradient(Pool& pool, const T* x, const T* y, const Pictures& from, co
     const int64_t count = std::min(block, tiles - first);
     ParallelFor(pool, CeilDivide(count, kPart), [&](int64_t part, int64_t) {
       const int64_t row = part * kPart, length = std::min(kPart, count - row);
-      TransformTiles<kWindow, 1, Inputs>(x, in, first, row, length,
-                                         Panels<kLanes, Word<T>>{inputs.get(), depth}, in_size);
-      TransformTiles<kTile, 0, Cotangents>(y, out, first, row, length,
-                                           Panels<kColumns, Word<T>>{outputs.get(), depth},
-                                           out_size);
+      const Panels<kLanes, Word<T>> ins{inputs.get(), depth, in.channels};
+      const Panels<kColumns, Word<T>> outs{outputs.get(), depth, columns};
+      TransformTiles<kWindow, 1, Inputs>(x, in, first, row, length, ins, in_size);
+      TransformTiles<kTile, 0, Cotangents>(y, out, first, row, length, outs, out_size);
     });
     ParallelFor(pool, parts, [&](int64_t part, int64_t worker) {
       const Planes<float> planes{sums.get() + (once ? worker : part) * size, kLanes, columns};
       for (int k = 0; k < kProducts; ++k) {
-        const Panels<kLanes, Word<T>> a{inputs.get() + k * in_size, depth};
-        const Panels<kColumns, Word<T>> b{outputs.get() + k * out_size, depth};
+        const Panels<kLanes, Word<T>> a{inputs.get() + k * in_size, depth, in.channels};
+        const Panels<kColumns, Word<T>> b{outputs.get() + k * out_size, depth, columns};
         const int64_t words = CeilDivide(count, kPair<T>);
         if (first == 0) {
-          MultiplyChannels<false>(a, b, part * kLanes, words, planes.At(k, 0, 0), columns);
+          MultiplyChannels<false>(a, b, part * kLanes, words, planes.At(k, 0, 0));
         } else {
-          MultiplyChannels<true>(a, b, part * kLanes, words, planes.At(k, 0, 0), columns);
+          MultiplyChannels<true>(a, b, part * kLanes, words, planes.At(k, 0, 0));
         }
       }
       if (first + block >= tiles) TransformGradient(planes, in, out, part * kLanes, w);

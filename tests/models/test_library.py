@@ -88,6 +88,10 @@ DIRECT = [
     ((1, 1, 1), 3, 20, 3, 2),
     ((1, 5, 5), 6, 20, 5, 3),
     ((2, 6, 6), 30, 33, 1, 1),
+    ((2, 6, 6), 60, 16, 1, 1),  # several parts of a kernel with few features
+    ((1, 40, 33), 64, 8, 3, 2),  # several bands of one picture
+    ((3, 5, 4), 70, 72, 7, 4),
+    ((5, 2, 1), 5, 100, 3, 2),
     ((30, 9, 9), 96, 16, 3, 2),  # several blocks of pixels
     ((0, 6, 6), 30, 33, 3, 1),
 ]
@@ -191,7 +195,7 @@ def test_images_are_folded_and_kernels_are_looped_over():
         (8, (3, 3, 16, 24), 1, "float32", "direct"),
         (8, (3, 3, 3, 16), 1, "float32", "direct"),
         (8, (5, 5, 16, 16), 1, "float32", "direct"),
-        (8, (1, 1, 16, 16), 1, "float32", None),
+        (2, (1, 1, 16, 16), 1, "float32", None),
         (8, (1, 1, 16, 16), 1, "bfloat16", "direct"),
         (2, (3, 3, 16, 16), 1, "float32", None),
         (2, (3, 3, 16, 16), 1, "bfloat16", "direct"),
@@ -208,6 +212,19 @@ def test_used_where_it_suits(pixels, kernel, stride, dtype, used):
     for family in library.FAMILIES:
         for role in library.ROLES:
             assert (f"invclr_{family}_{role}" in program) == (family == used)
+
+
+def test_a_pointwise_kernel_has_only_its_own_gradient_from_the_library():
+    x, w = normal((2, 8, 8, 16), (1, 1, 16, 32))
+    grad = jax.jit(jax.grad(lambda x, w: jnp.square(convolve(x, w, 2)).sum(), (0, 1)))
+    program = grad.lower(x, w).as_text()
+    used = [role for role in library.ROLES if f"invclr_direct_{role}" in program]
+    assert used == ["kernel_gradient"]
+    expected = exactly(
+        jax.grad(lambda x, w: jnp.square(convolve(x, w, 2, "xla")).sum(), (0, 1)), x, w
+    )
+    for ours, theirs in zip(grad(x, w), expected, strict=True):
+        assert relative_error(ours, theirs) < 1e-5
 
 
 def test_without_a_library_xla_convolves(monkeypatch):

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "direct.h"
+#include "kernel_gradient.h"
 #include "interpolation.h"
 #include "winograd.h"
 
@@ -129,6 +130,10 @@ void CheckAll() {
   Check<T>({1, 1, 1, 3}, 20, 3, 2, false);
   Check<T>({1, 5, 5, 6}, 20, 5, 3, false);
   Check<T>({40, 9, 9, 31}, 16, 3, 2, false);  // several blocks of pixels
+  Check<T>({2, 6, 6, 60}, 16, 1, 1, false);   // several parts of a kernel with few features
+  Check<T>({1, 40, 33, 64}, 8, 3, 2, false);  // several bands of one picture
+  Check<T>({3, 5, 4, 70}, 72, 7, 4, false);
+  Check<T>({5, 2, 1, 5}, 100, 3, 2, false);
   Check<T>({0, 6, 6, 30}, 33, 3, 1, false);
 }
 
