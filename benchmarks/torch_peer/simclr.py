@@ -119,7 +119,7 @@ class Trainer:
         network: Any = nn.ModuleDict({"encoder": encoder, "head": head})
         self.network = network.to(self.device, memory_format=self.layout)
         self.optimizer = LARS(self.network.parameters(), config.optimizer)
-        self.low, self.high = (torch.as_tensor(v).float().to(self.device) for v in (low, high))
+        self.low, self.high = (torch.tensor(v).float().to(self.device) for v in (low, high))
         self.rows, self.transform = _data(config, torch.from_numpy(rows).to(self.device))
 
     def step(self, penalised: bool) -> float:
@@ -167,12 +167,18 @@ class Trainer:
         """Representations `[n, d]` of one view."""
         images = self.transform.apply(x, alpha, beta)
         with self._precision():
-            return self.network["encoder"](images.contiguous(memory_format=self.layout)).float()
+            z = self.network["encoder"](images.contiguous(memory_format=self.layout))
+        return self._widened(z)
 
     def project(self, z: torch.Tensor) -> torch.Tensor:
-        """Projections `[n, p]` in float32."""
+        """Projections `[n, p]`."""
         with self._precision():
-            return self.network["head"](z).float()
+            p = self.network["head"](z)
+        return self._widened(p)
+
+    def _widened(self, rows: torch.Tensor) -> torch.Tensor:
+        """In float32 what autocast computed in bfloat16."""
+        return rows.float() if self.half else rows
 
     def _precision(self) -> torch.autocast:
         return torch.autocast(self.device.type, torch.bfloat16, enabled=self.half)
