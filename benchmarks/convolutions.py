@@ -25,6 +25,8 @@ LAYERS = (
     (8, 256, 512, 2, 1),
     (4, 512, 512, 1, 3),
 )
+CALLS = 10
+"""Of each convolution in a turn: PyTorch's threads spin for a while after a call."""
 ROLES = ("forward", "gradient in the input", "gradient in the kernel")
 
 
@@ -63,7 +65,7 @@ def _measure(
         )
     )
     contenders = {name: make(role, stride, x, w, y) for name, make in CONTENDERS.items()}
-    return interleaved(contenders, repeats=repeats, warmup=2)
+    return interleaved(contenders, repeats=repeats, warmup=2, calls=CALLS)
 
 
 def ours(role: str, stride: int, x: np.ndarray, w: np.ndarray, y: np.ndarray) -> Any:
