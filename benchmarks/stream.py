@@ -14,7 +14,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import jax
 import numpy as np
@@ -134,8 +135,9 @@ class _Decoded:
 def _theirs(files: list[pathlib.Path], decode: Callable) -> Iterator:
     import torch
 
-    loader = torch.utils.data.DataLoader(
-        _Decoded(files, decode),
+    files_read: Any = _Decoded(files, decode)  # has what a data set needs, but not its class
+    loader: Iterable = torch.utils.data.DataLoader(
+        files_read,
         batch_size=BATCH,
         shuffle=True,
         num_workers=WORKERS,

@@ -2,7 +2,7 @@
 
 import collections
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import ml_collections
@@ -14,7 +14,7 @@ from torch.nn import functional
 from benchmarks.torch_peer import resnet, vit
 from benchmarks.torch_peer.transforms import Images, Spirograph
 
-ENCODERS = {
+ENCODERS: dict[str, Callable[[int], Any]] = {
     "resnet18": resnet.ResNet18,
     "resnet50": resnet.ResNet50,
     "vit_tiny": vit.ViTTiny,
