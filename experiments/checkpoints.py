@@ -2,6 +2,7 @@
 
     python -m experiments.checkpoints directions --workdir=runs/cpu/spirograph
     python -m experiments.checkpoints all_rows --workdir=runs/cpu/cifar10 --data_path=DIR
+    python -m experiments.checkpoints main_rows --workdir=runs/cpu/methods --data_path=DIR
 
 Results go to NAME.json beside the records and to a table; nothing is measured twice. What there is
 to know about each run's training goes there too.
