@@ -26,7 +26,7 @@ LAYERS = (
     (4, 512, 512, 1, 3),
 )
 CALLS = 10
-"""Of each convolution in a turn: PyTorch's threads spin for a while after a call."""
+"""Of each convolution in a turn: a single call is slow right after one of PyTorch's."""
 ROLES = ("forward", "gradient in the input", "gradient in the kernel")
 
 
