@@ -37,6 +37,7 @@ class DataSet:
 
 DATASETS: dict[str, DataSet] = {
     "spirograph": DataSet("Spirograph", "factors", None, 20_000, has_beta=False, swept=True),
+    "spirograph_32": DataSet("Spirograph, 32×32", "factors", None, 20_000, has_beta=False),
     "cifar10": DataSet("CIFAR-10"),
     "cifar10_patches": DataSet("CIFAR-10, patches"),
     "cifar100": DataSet("CIFAR-100"),

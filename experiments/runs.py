@@ -29,6 +29,7 @@ from invclr_jax.training.loop import total_steps
 BASES: dict[str, dict[str, str]] = {
     "cpu": {
         "spirograph": "spirograph_cpu",
+        "spirograph_32": "spirograph_cpu:32",
         "cifar10": "cifar10_cpu",
         "cifar10_patches": "cifar10_patches:short",
         "cifar100": "cifar100_cpu",
