@@ -29,6 +29,7 @@ from experiments.figures import (
 EXPERIMENTS: dict[str, Experiment] = {
     "overview": overview.EXPERIMENT,
     "canonical": canonical.EXPERIMENT,
+    "canonical_32": canonical.ON_LARGER,
     "scoreboard": scoreboard.EXPERIMENT,
     "paired": paired.EXPERIMENT,
     "features": features.EXPERIMENT,

@@ -1,11 +1,16 @@
-"""Our question: does missing canonical correlation win by the rule of docs/canonical_rule.md?"""
+"""Our question: does missing canonical correlation win by the rule of docs/canonical_rule.md?
+
+Asked on Spirograph at two sizes of picture.
+"""
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Sequence
 
 import scipy.stats
 
+from experiments.datasets import DATASETS
 from experiments.experiment import Experiment
 from experiments.figures.metrics import RATIO, TASKS, averages, error, explained
 from experiments.plots import Panel, curves
@@ -31,6 +36,8 @@ FORMS = {
     "bfloat16-none": "no penalty, bfloat16",
 }
 """Runs on Spirograph and what they are called here."""
+LARGER = ("none", "sampled-unit-0.01", "finite-canonical-1")
+"""Those on pictures of 32×32."""
 CANDIDATE = "finite-canonical-1"
 FIRST, FRESH = range(5), range(5, 10)
 """Seeds by which the candidate is judged, and those of the one form that was chosen afterwards."""
@@ -82,13 +89,16 @@ def base(name: str) -> str:
 
 
 def paired(
-    records: Records, name: str, other: str, metric: Metric, scale: Callable[[float], float]
+    records: Sequence[Sequence[Record]], metric: Metric, scale: Callable[[float], float]
 ) -> list[float]:
-    """Differences of scale(metric) between two runs, for each seed that both have."""
-    values = [
-        {record["seed"]: _value(record, metric) for record in records.of("spirograph", each)}
-        for each in (name, other)
-    ]
+    """Differences of scale(metric) between two runs, for each seed that both have.
+
+    Args:
+      records: of the one run and of the other.
+      metric: what is compared.
+      scale: what is subtracted: itself, or its logarithm.
+    """
+    values = [{record["seed"]: _value(record, metric) for record in run} for run in records]
     return [
         scale(value) - scale(values[1][seed])
         for seed, value in values[0].items()
@@ -121,29 +131,29 @@ def verdict(differences: list[float], *, quotient: bool) -> str:
     return f"{mean} ({low} to {high}){arrow}"
 
 
-def judged(records: Records, other: Callable[[str], str], title: str) -> list[Table]:
+def judged(records: Records, dataset: str, other: Callable[[str], str], title: str) -> list[Table]:
     """The rule's table: each form against another."""
     rows: list[list[Cell]] = []
     for name, text in FORMS.items():
-        alpha = paired(records, name, other(name), explained, float)
+        both = [records.of(dataset, each) for each in (name, other(name))]
+        alpha = paired(both, explained, float)
         if name != other(name) and len(alpha) >= LEAST:
-            cells = [verdict(alpha, quotient=False)]
-            for metric in JUDGED.values():
-                logs = paired(records, name, other(name), metric, math.log)
-                cells.append(verdict(logs, quotient=True))
-            rows.append([text, str(len(alpha)), *cells])
+            errors = (paired(both, metric, math.log) for metric in JUDGED.values())
+            cells = (verdict(logs, quotient=True) for logs in errors)
+            rows.append([text, str(len(alpha)), verdict(alpha, quotient=False), *cells])
     return [Table(title, ["", "seeds", "alpha explained", *JUDGED], rows)] if rows else []
 
 
-def tables(records: Records) -> list[Table]:
+def tables(records: Records, dataset: str = "spirograph") -> list[Table]:
     """Against no penalty, every form against W, what was measured, R²; then the fresh seeds."""
     fresh, records = (_of_seeds(records, seeds) for seeds in (FRESH, FIRST))
+    of, title = DATASETS[dataset].title, f"each form against {FORMS[CANDIDATE]}"
     return [
-        *judged(records, base, "Spirograph: each form against no penalty"),
-        *judged(records, lambda _: CANDIDATE, f"Spirograph: each form against {FORMS[CANDIDATE]}"),
-        *_means(records, MEASURED, "Spirograph: what was measured"),
-        *_means(records, DETERMINATIONS, "Spirograph: R² of each factor"),
-        *judged(fresh, base, "Spirograph: the mended form against no penalty, fresh seeds"),
+        *judged(records, dataset, base, f"{of}: each form against no penalty"),
+        *judged(records, dataset, lambda _: CANDIDATE, f"{of}: {title}"),
+        *_means(records, dataset, MEASURED, f"{of}: what was measured"),
+        *_means(records, dataset, DETERMINATIONS, f"{of}: R² of each factor"),
+        *judged(fresh, dataset, base, f"{of}: the mended form against no penalty, fresh seeds"),
     ]
 
 
@@ -152,10 +162,10 @@ def _of_seeds(records: Records, seeds: range) -> Records:
     return Records([record for record in records if record["seed"] in seeds], records.scale)
 
 
-def _means(records: Records, columns: Sequence[Column], title: str) -> list[Table]:
+def _means(records: Records, dataset: str, columns: Sequence[Column], title: str) -> list[Table]:
     """`metric_table` with the names of `FORMS`."""
-    made = [name for name in FORMS if records.of("spirograph", name)]
-    found = metric_table(records, "spirograph", made, columns, title)
+    made = [name for name in FORMS if records.of(dataset, name)]
+    found = metric_table(records, dataset, made, columns, title)
     return [
         dataclasses.replace(
             table,
@@ -165,29 +175,35 @@ def _means(records: Records, columns: Sequence[Column], title: str) -> list[Tabl
     ]
 
 
-def panels(records: Records) -> list[Panel]:
+def panels(records: Records, dataset: str = "spirograph") -> list[Panel]:
     """Error over M: where averaging overtakes."""
-    made = [name for name in PLOTTED if records.of("spirograph", name)]
+    made = [name for name in PLOTTED if records.of(dataset, name)]
     tasks = ("total", *TASKS) if made else ()
-    return [_panel(records, made, task) for task in tasks]
+    return [_panel(records, dataset, made, task) for task in tasks]
 
 
-def _panel(records: Records, names: Sequence[str], task: str) -> Panel:
+def _panel(records: Records, dataset: str, names: Sequence[str], task: str) -> Panel:
     def draw(axis):
         ms = averages(records)
-        curves(axis, records, "spirograph", names, ms, lambda m: error(f"M={m}", task))
+        curves(axis, records, dataset, names, ms, lambda m: error(f"M={m}", task))
         axis.set(xlabel="M", xscale="log", yscale="log", title=f"test error of {task}")
 
     return draw
 
 
-EXPERIMENT = Experiment(
-    "Does missing canonical correlation pay?",
-    "By the rule of docs/canonical_rule.md: means over seeds of differences from another form with "
-    "the same seed, and their 95 % intervals by Student's t. Alpha explained is compared by its "
-    "difference, errors by their quotient; lower is better, and an arrow marks an interval without "
-    "0, or 1. With fewer than three seeds no interval is shown. R² is 1 - error/variance.",
-    lambda scale: [f"spirograph/{name}" for name in FORMS] if scale == "cpu" else [],
-    tables,
-    panels,
-)
+def _experiment(title: str, dataset: str, forms: Sequence[str]) -> Experiment:
+    return Experiment(
+        title,
+        "By the rule of docs/canonical_rule.md: means over seeds of differences from another form "
+        "with the same seed, and their 95 % intervals by Student's t. Alpha explained is compared "
+        "by its difference, errors by their quotient; lower is better, and an arrow marks an "
+        "interval without 0, or 1. With fewer than three seeds no interval is shown. R² is 1 - "
+        "error/variance.",
+        lambda scale: [f"{dataset}/{name}" for name in forms] if scale == "cpu" else [],
+        functools.partial(tables, dataset=dataset),
+        functools.partial(panels, dataset=dataset),
+    )
+
+
+EXPERIMENT = _experiment("Does missing canonical correlation pay?", "spirograph", tuple(FORMS))
+ON_LARGER = _experiment("Does it pay on pictures of 32×32?", "spirograph_32", LARGER)

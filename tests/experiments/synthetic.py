@@ -4,12 +4,13 @@ import json
 
 import numpy as np
 
+from experiments.datasets import DATASETS
 from experiments.runner import PROTOCOLS, evaluation_options, record_path, settings_of
 from experiments.runs import Run
 from invclr_jax.transforms.image import STRENGTHS
 
 TASKS = ("m", "b", "sigma", "f_r", "total")
-NUISANCES = {"spirograph": ("h", "f_g", "f_b", "b_r", "b_g", "b_b")}
+NUISANCES = ("h", "f_g", "f_b", "b_r", "b_g", "b_b")
 COLOUR = ("brightness", "contrast", "saturation", "hue")
 SHIFTS = (
     *(f"h_shift={s:+g}" for s in (-0.5, -0.3, -0.1, 0.1, 0.3, 0.5)),
@@ -20,11 +21,11 @@ SHIFTS = (
 
 def metric_names(dataset, settings, k=200):
     """Every metric of a finished run, by the conventions of `invclr_jax.evaluation.protocols`."""
-    regression = dataset == "spirograph"
+    regression = DATASETS[dataset].kind == "factors"
     variances = ("conditional_variance", "total_variance", "ratio", "as_published")
     more = ("effective_rank", "canonical_correlation", "mean_norm")
     names = {f"invariance/{v}" for v in (*variances, *more)}
-    for component in ("mean", *(NUISANCES["spirograph"] if regression else COLOUR)):
+    for component in ("mean", *(NUISANCES if regression else COLOUR)):
         names |= {f"alpha/{how}/mse/{component}" for how in ("ridge", "lbfgs")}
         names.add(f"alpha/reference/{component}")
     plain = "M=1" if regression else "untransformed"

@@ -32,7 +32,8 @@ def test_interval_is_that_of_the_paired_test():
 
 def test_errors_are_compared_by_quotients_of_seeds_that_both_have(found):
     metric = canonical.JUDGED["error, M=50"]
-    logs = canonical.paired(found, "finite-canonical-1", "none", metric, np.log)
+    both = [found.of("spirograph", name) for name in ("finite-canonical-1", "none")]
+    logs = canonical.paired(both, metric, np.log)
     one, other = (values(found, name, metric) for name in ("finite-canonical-1", "none"))
     np.testing.assert_allclose(logs, np.log(one[:3] / other), rtol=1e-12)
 
@@ -81,3 +82,23 @@ def test_fresh_seeds_have_a_table_of_their_own(found):
     values = {(r["name"], r["seed"]): r["metrics"][canonical.JUDGED["error, M=1"]] for r in made}
     logs = [np.log(values[name, s] / values["none", s]) for s in (5, 6, 7)]
     assert last.rows[0][3] == canonical.verdict(logs, quotient=True)
+
+
+def test_larger_pictures_have_tables_of_their_own(found):
+    made = [
+        record(Run("cpu", "spirograph_32", name), seed)
+        for name in canonical.LARGER
+        for seed in range(3)
+    ]
+    experiment = canonical.ON_LARGER
+    assert experiment.runs("cpu") == [f"spirograph_32/{name}" for name in canonical.LARGER]
+    judged, against, *_ = experiment.tables(Records([*found, *made], "cpu"))
+    assert judged.title == "Spirograph, 32×32: each form against no penalty"
+    assert [row[1] for row in judged.rows] == ["3", "3"]
+    values = [
+        [r["metrics"][canonical.JUDGED["error, M=50"]] for r in made if r["name"] == name]
+        for name in ("finite-canonical-1", "none")
+    ]
+    logs = [np.log(one / other) for one, other in zip(*values, strict=True)]
+    assert judged.rows[1][4] == canonical.verdict(logs, quotient=True)
+    assert [row[0] for row in against.rows] == ["no penalty", "unit, sampled (the paper's), λ 0.01"]
