@@ -148,15 +148,20 @@ def _theirs(files: list[pathlib.Path], decode: Callable) -> Iterator:
 
 
 def _waits(files: list[pathlib.Path]) -> list[float]:
-    """Seconds that a device with nothing to do but sleep would wait for each batch."""
+    """Seconds for which a simulated device has no batch when it has finished a step.
+
+    As in training, the host fetches the batch of the next step while the device works on one.
+    """
     batches, waits = _ours(files, STEP_BATCH), []
     for _ in range(10):
         next(batches)
+    free = time.perf_counter() + STEP  # when the device has finished what it was given
     for _ in range(STEPS):
-        time.sleep(STEP)
-        start = time.perf_counter()
         next(batches)
-        waits.append(time.perf_counter() - start)
+        ready = time.perf_counter()
+        waits.append(max(ready - free, 0.0))
+        free = max(ready, free) + STEP
+        time.sleep(max(free - STEP - time.perf_counter(), 0.0))  # until it starts this step
     batches.close()  # type: ignore[attr-defined]
     return waits
 
