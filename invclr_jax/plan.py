@@ -8,7 +8,8 @@ Compiles the run's own training steps, plain and penalised, and shows memory, FL
 between devices and the time that they take at least. TPU slices (v4, v5e, v5p, v6e) are compiled by
 the TPU compiler, which needs no TPU: pip install "invclr_jax[tpu]". GPUs (a100, h100, mi300x) are
 estimated from what the CPU compiler counts. Without --topology: the devices of this machine.
-Compiling takes minutes for the paper's encoders.
+Compiling for TPUs takes minutes for the paper's encoders, with --effort=least a fraction of that:
+the compiler then optimises as little as it can. docs/accelerators.md compares the figures.
 """
 
 import json
@@ -28,6 +29,9 @@ _PROGRAMS = flags.DEFINE_string("programs", None, "Folder for the compiled progr
 _EFFICIENCY = flags.DEFINE_float(
     "efficiency", roofline.EFFICIENCY, "Part of the roofline's speed to expect.", 0.01, 1.0
 )
+_EFFORT = flags.DEFINE_enum(
+    "effort", "usual", ["usual", "least"], "How much the TPU compiler optimises."
+)
 flags.mark_flag_as_required("config")
 
 
@@ -42,7 +46,8 @@ def main() -> int:
 
     machines.prepare(_TOPOLOGY.value)
     job = run.lower(_CONFIG.value, _TOPOLOGY.value)
-    record = run.compile_job(job, efficiency=_EFFICIENCY.value, keep=keep).record()
+    efficiency, effort = _EFFICIENCY.value, _EFFORT.value
+    record = run.compile_job(job, efficiency=efficiency, effort=effort, keep=keep).record()
     print(table(record))
     if _OUT.value:
         write_atomically(_OUT.value, json.dumps(record, indent=2) + "\n")

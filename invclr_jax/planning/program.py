@@ -17,6 +17,9 @@ from invclr_jax.planning.machines import Machine
 from invclr_jax.training.state import Recipe
 from invclr_jax.training.step import create_state, pmapped_step
 
+EFFORTS = {"usual": 0.0, "least": -1.0}
+"""How much the compiler optimises, on XLA's scale from -1 to 1; runs are compiled with 0."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Program:
@@ -32,6 +35,7 @@ class Program:
       collectives: what it sends.
       seconds: that compiling took.
       fingerprint: of the program before it was compiled.
+      effort: how much the compiler optimised.
     """
 
     arguments: int
@@ -43,6 +47,7 @@ class Program:
     collectives: tuple[Collective, ...]
     seconds: float
     fingerprint: str
+    effort: str = "usual"
 
     @property
     def memory(self) -> int:
@@ -59,15 +64,17 @@ def lower(recipe: Recipe, penalised: bool, machine: Machine, arguments: tuple) -
     return pmapped_step(recipe, penalised, machine.devices).lower(*arguments)
 
 
-def compile_step(lowered: Any) -> tuple[Program, str]:
+def compile_step(lowered: Any, *, effort: str = "usual") -> tuple[Program, str]:
     """The compiled step's figures and its text.
 
     Args:
       lowered: of `lower`.
+      effort: of `EFFORTS`; `least` takes a fraction of the time and makes other programs.
     """
+    options = {"exec_time_optimization_effort": EFFORTS[effort]}
     start = time.perf_counter()
     try:
-        compiled = lowered.compile()
+        compiled = lowered.compile(compiler_options=options)
     except jax.errors.JaxRuntimeError as error:
         if "RESOURCE_EXHAUSTED" in str(error):
             raise TooLargeError(_first_line(error)) from None
@@ -84,6 +91,7 @@ def compile_step(lowered: Any) -> tuple[Program, str]:
         collectives=collectives.find(text),
         seconds=seconds,
         fingerprint=fingerprint(lowered),
+        effort=effort,
     )
     return program, text
 

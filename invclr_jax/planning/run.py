@@ -76,6 +76,7 @@ def compile_job(
     job: Job,
     *,
     efficiency: float = roofline.EFFICIENCY,
+    effort: str = "usual",
     keep: Keep | None = None,
     known: Mapping[str, Program] = MappingProxyType({}),
 ) -> Report:
@@ -84,15 +85,17 @@ def compile_job(
     Args:
       job: of `lower`.
       efficiency: part of the roofline's speed to expect.
+      effort: see `program.compile_step`; for TPUs only, since other compilers are quick anyway.
       keep: given the texts of the compiled programs.
-      known: programs that were compiled before, by their fingerprints.
+      known: programs that were compiled before in the same way, by their fingerprints.
     """
     config, machine = job.config, job.machine
+    effort = effort if machine.compiler == "tpu" else "usual"
     steps = {}
     for name, lowered in job.lowered.items():
         compiled = known.get(program.fingerprint(lowered)) if known else None
         try:
-            compiled = compiled or _compile(name, lowered, machine, keep)
+            compiled = compiled or _compile(name, lowered, machine, effort, keep)
         except program.TooLargeError as error:
             steps[name] = Step(None, None, str(error))
             continue
@@ -101,9 +104,9 @@ def compile_job(
     return Report(config, machine, job.num_steps, steps, efficiency, _advice(job, steps))
 
 
-def _compile(name: str, lowered: Any, machine: Machine, keep: Keep | None) -> Program:
+def _compile(name: str, lowered: Any, machine: Machine, effort: str, keep: Keep | None) -> Program:
     _LOG.info("compiling the %s step for %s", name, machine.name)
-    compiled, text = program.compile_step(lowered)
+    compiled, text = program.compile_step(lowered, effort=effort)
     if keep is not None:
         keep(name, text)
     return compiled
