@@ -40,9 +40,9 @@ def _chips() -> str:
 def _table(topology: str, records: Sequence[Record]) -> str:
     head = (
         f"## {topology}\n\n"
-        "| config | encoder, batch | step | memory per device, GiB: arguments, temporaries, total "
+        "| config | encoder, batch | step | effort | memory per device, GiB: arguments, temporaries, total "
         "| TFLOP | GB | all-reduce | all-gather | roofline, ms (limit) | images/s | hours "
-        "| commit |\n" + "|---" * 12 + "|\n"
+        "| commit |\n" + "|---" * 13 + "|\n"
     )
     rows = [_row(record, name) for record in records for name in record["steps"]]
     return head + "\n".join(rows) + "\n\n"
@@ -52,12 +52,13 @@ def _row(record: Record, name: str) -> str:
     step = record["steps"][name]
     start = f"| {record['config']} | {record['encoder']}, {record['batch_size']} | {name} |"
     if "refusal" in step:
-        return f"{start} does not fit |" + " |" * 8
+        return f"{start} | does not fit |" + " |" * 8
     memory = ", ".join(f"{step[part] / GIB:.2f}" for part in ("arguments", "temporaries", "memory"))
     roofline = step["roofline"]
     hours = record["hours"]
     last = name == list(record["steps"])[-1]
     cells = [
+        step["effort"],
         f"{memory} of {record['memory'] / GIB:.1f}",
         f"{step['flops'] / TERA:.3f}",
         f"{step['bytes'] / 1e9:.1f}",
@@ -82,7 +83,7 @@ def _missing(records: Sequence[Record], names: Sequence[str]) -> str:
         return ""
     return (
         f"Not compiled for a TPU slice yet: {', '.join(missing)}. "
-        "`python -m experiments.accelerators --runs=paper,methods` resumes where it stopped.\n"
+        "`python -m experiments.accelerators --runs=paper,methods,imagenet` resumes where it stopped.\n"
     )
 
 

@@ -1,5 +1,6 @@
 """A plan of a tiny run: its own step, compiled; figures against what is known of it."""
 
+import dataclasses
 import importlib.util
 import json
 import re
@@ -108,6 +109,29 @@ def test_a_stream_without_a_path_is_imagenet():
     rows = job.lowered["plain"].args_info[0][1]
     assert rows["image"].shape == (2, 8, 256, 256, 3), "only this step's pictures are on a device"
     assert job.num_steps == 100 * (1_281_167 // 16)
+
+
+def test_how_much_the_compiler_optimises():
+    """Only TPUs' compiler is slow enough to be asked for less."""
+    asked = []
+
+    class Lowered:
+        def compile(self, compiler_options):
+            asked.append(compiler_options)
+            return jax.jit(lambda x: 2 * x).lower(1.0).compile()
+
+        def as_text(self):
+            return "program"
+
+    job = run.lower(small_config(**OPTIONS), "a100:2")
+    for compiler, effort in (("cpu", "least"), ("tpu", "least"), ("tpu", "usual")):
+        machine = dataclasses.replace(job.machine, compiler=compiler)
+        changed = dataclasses.replace(job, machine=machine, lowered={"plain": Lowered()})
+        report = run.compile_job(changed, effort=effort)
+        used = report.record()["steps"]["plain"]["effort"]
+        assert used == ("usual" if compiler == "cpu" else effort)
+    efforts = [options["exec_time_optimization_effort"] for options in asked]
+    assert efforts == [0.0, -1.0, 0.0]
 
 
 @pytest.mark.slow
