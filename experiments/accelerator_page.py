@@ -40,8 +40,8 @@ def _chips() -> str:
 def _table(topology: str, records: Sequence[Record]) -> str:
     head = (
         f"## {topology}\n\n"
-        "| config | encoder, batch | step | effort | memory per device, GiB: arguments, temporaries, total "
-        "| TFLOP | GB | all-reduce | all-gather | roofline, ms (limit) | images/s | hours "
+        "| config | encoder, batch | step | effort "
+        "| memory per device, GiB: arguments, temporaries, total | TFLOP | GB | all-reduce | all-gather | roofline, ms (limit) | images/s | hours "
         "| commit |\n" + "|---" * 13 + "|\n"
     )
     rows = [_row(record, name) for record in records for name in record["steps"]]
@@ -83,7 +83,8 @@ def _missing(records: Sequence[Record], names: Sequence[str]) -> str:
         return ""
     return (
         f"Not compiled for a TPU slice yet: {', '.join(missing)}. "
-        "`python -m experiments.accelerators --runs=paper,methods,imagenet` resumes where it stopped.\n"
+        "`python -m experiments.accelerators --runs=paper,methods,imagenet` resumes where it "
+        "stopped.\n"
     )
 
 
