@@ -41,8 +41,10 @@ def _table(topology: str, records: Sequence[Record]) -> str:
     head = (
         f"## {topology}\n\n"
         "| config | encoder, batch | step | effort "
-        "| memory per device, GiB: arguments, temporaries, total | TFLOP | GB | all-reduce | all-gather | roofline, ms (limit) | images/s | hours "
-        "| commit |\n" + "|---" * 13 + "|\n"
+        "| memory per device, GiB: arguments, temporaries, total | TFLOP | GB "
+        "| all-reduce | all-gather | roofline, ms (limit) | images/s | hours | commit |\n"
+        + "|---" * 13
+        + "|\n"
     )
     rows = [_row(record, name) for record in records for name in record["steps"]]
     return head + "\n".join(rows) + "\n\n"
