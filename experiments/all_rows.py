@@ -219,7 +219,7 @@ def elsewhere(of: Measured) -> dict[str, float]:
 
 
 def colours(of: Measured) -> dict[str, float]:
-    """The probe in other colours, and what z tells of them."""
+    """The probe in other colours, and what z reveals about them."""
     key = jax.random.split(jax.random.key(0), 4)[3]
     (z, alpha), (test_z, test_alpha) = recoloured(
         of.encoder, of.train[: len(of.test)], of.test, key

@@ -41,8 +41,8 @@ def panels(records: Records) -> list[Panel]:
 EXPERIMENT = Experiment(
     "Fig. 2 and its twin: conditional variance",
     "The paper: the penalty strikingly reduces the conditional variance (Eq. 6). V_cond alone "
-    "can fall because all representations move together, so V_total and the ratio stand beside "
-    "it. The authors' script regroups the features by mistake and shows the total variance of "
+    "can fall because all representations move together, so V_total and the ratio are shown "
+    "too. The authors' script regroups the features by mistake and shows the total variance of "
     "unit features: the column “as published”. The figure's own numbers are not printed.",
     lambda scale: compared(scale, *DATASETS),
     tables,

@@ -65,9 +65,9 @@ def panels(records: Records) -> list[Panel]:
 
 
 EXPERIMENT = Experiment(
-    "Table 1 and its twin: what z tells of alpha",
+    "Table 1 and its twin: what z reveals about alpha",
     "The paper: with the penalty, linear regression predicts the colour distortion no better "
-    "than a constant. “Explained” is 1 - error/constant: 0 means that z tells nothing. The "
+    "than a constant. “Explained” is 1 - error/constant: 0 means that z reveals nothing. The "
     "l2 weight of our regression is chosen on a validation split.",
     lambda scale: compared(scale, *PAPER),
     tables,

@@ -43,7 +43,7 @@ def tables(records: Records) -> list[Table]:
 EXPERIMENT = Experiment(
     "Table 2: beside the literature",
     "Best accuracy of any seed and any M. Only the scale paper (ResNet50, 1000 epochs) is "
-    "comparable with the literature; the scale cpu shows how far a tiny encoder comes.",
+    "comparable with the literature; the scale cpu shows how far a tiny encoder gets.",
     lambda scale: compared(scale, *DATASETS),
     tables,
     lambda records: [],
