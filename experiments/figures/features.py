@@ -93,8 +93,8 @@ def _variances(axis, records: Records) -> None:
 
 EXPERIMENT = Experiment(
     "Invariant, or only small?",
-    "A penalty on z/|z| can be satisfied by moving all representations to one side: then V_cond and "
-    "V_total fall together. Points on one grey line are equally invariant. A form is better "
+    "A penalty on z/|z| can be satisfied by moving all representations to one side: then V_cond "
+    "and V_total fall together. Points on one grey line are equally invariant. A form is better "
     "where the ratio, the share of alpha explained and the downstream error are all lower.",
     fig6.EXPERIMENT.runs,
     tables,
