@@ -81,7 +81,7 @@ CHIPS = {
         Chip(
             *("mi300x", "rocm", "MI300X", 192 * GB, 5300 * GB, 448 * GB, 1307.4 * TERA),
             dict.fromkeys(PRECISIONS, 163.4 * TERA),
-            "AMD MI300X data sheet, as quoted by others; float32 and links from memory",
+            "AMD MI300X data sheet, as quoted by others; float32 from memory",
         ),
     )
 }
