@@ -1,15 +1,18 @@
 """Generates the tables in documents from the records, so that nobody types them.
 
-    python -m experiments.documents README.md docs/findings.md
+    python -m experiments.documents README.md docs/*.md
 
 Whatever is between `<!-- table: overview -->` and `<!-- end -->` is replaced by the tables of that
 experiment at cpu scale; `<!-- table: overview 0 -->` gives only the first of them, counted from 0,
-and `<!-- table: overview 0 columns 0 2 -->` some of its columns. `<!-- table: mechanism -->` and
-the like (`MEASURED`) give what those modules measured on checkpoints,
+and `<!-- table: overview 0 columns 0 2 rows 0 1 -->` some of its columns and rows. With
+`overview of replication` records come from that folder in `--results`. `<!-- table: mechanism -->`
+and the like (`MEASURED`) give what those modules measured on checkpoints,
 `<!-- table: encoders -->` the scores of encoders that come with the package, and
 `<!-- table: targets_met -->` and `<!-- table: targets_missed -->` what benchmarks measured.
 """
 
+import dataclasses
+import functools
 import json
 import pathlib
 import re
@@ -60,27 +63,46 @@ MEASURED: dict[str, tuple[str, Callable[[Mapping], str]]] = {
 """Measurements on checkpoints: their file, and how it becomes a table."""
 
 _PLACE = re.compile(
-    r"(<!-- table: (\S+)(?: (\d+)(?: columns ([\d ]+))?)? -->\n).*?(<!-- end -->)", re.DOTALL
+    r"(?P<start><!-- table: (?P<name>\S+)(?: of (?P<folder>\S+))?"
+    r"(?: (?P<index>\d+)(?: columns (?P<columns>[\d ]+?))?(?: rows (?P<rows>[\d ]+?))?)? -->\n)"
+    r".*?(?P<end><!-- end -->)",
+    re.DOTALL,
 )
 
 
-def fill(text: str, stored: Records, measured: Mapping[str, str]) -> str:
-    """The document with every marked place filled in.
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """What tables are made from.
 
-    Args:
-      text: Markdown.
+    Attributes:
       stored: the records to tabulate.
       measured: tables of `experiments.mechanism` and the like, by name.
     """
 
+    stored: Records
+    measured: Mapping[str, str]
+
+
+def fill(text: str, source: Callable[[str], Source]) -> str:
+    """The document with every marked place filled in.
+
+    Args:
+      text: Markdown.
+      source: folder -> what it has; the name is empty where a place names none.
+    """
+
     def filled(match: re.Match) -> str:
-        name, columns = match[2], [int(word) for word in (match[4] or "").split()]
-        if name in measured:
-            tables = [measured[name] + "\n"]
+        name = match["name"]
+        columns, rows = (
+            [int(n) for n in (match[key] or "").split()] for key in ("columns", "rows")
+        )
+        found = source(match["folder"] or "")
+        if name in found.measured:
+            tables = [found.measured[name] + "\n"]
         else:
-            chosen = _tables(name, match[3], stored)
-            tables = [(t.narrowed(columns) if columns else t).markdown() for t in chosen]
-        return match[1] + "\n" + "\n".join(tables) + "\n" + match[5]
+            chosen = _tables(name, match["index"], found.stored)
+            tables = [table.narrowed(columns, rows).markdown() for table in chosen]
+        return match["start"] + "\n" + "\n".join(tables) + "\n" + match["end"]
 
     return _PLACE.sub(filled, text)
 
@@ -94,22 +116,52 @@ def _tables(name: str, index: str | None, stored: Records) -> list[Table]:
     return tables if index is None else [tables[int(index)]]
 
 
-def main(*paths: str) -> None:
-    """Fills in the documents."""
-    results = pathlib.Path(_RESULTS.value)
-    stored = records.load(results, "cpu")
+def read(results: pathlib.Path) -> Source:
+    """What a folder of records has.
+
+    Args:
+      results: the folder; it has one of each scale.
+    """
     measured = {
         name: tabulate(json.loads(path.read_text()))
         for name, (file, tabulate) in MEASURED.items()
         if (path := results / "cpu" / f"{file}.json").exists()
     }
-    measured["encoders"] = ship.table(pathlib.Path(_ENCODERS.value))
+    return Source(records.load(results, "cpu"), measured)
+
+
+def sources(
+    results: pathlib.Path, encoders: pathlib.Path, benchmarks: pathlib.Path
+) -> Callable[[str], Source]:
+    """The source of a place by its folder; each is read once.
+
+    Args:
+      results: of all records.
+      encoders: records of shipped encoders.
+      benchmarks: what benchmarks measured.
+    """
+    everywhere = {"encoders": ship.table(encoders)}
     for name, met in (("targets_met", True), ("targets_missed", False)):
-        measured[name] = summary.against_targets(pathlib.Path(_BENCHMARKS.value), met=met)
+        everywhere[name] = summary.against_targets(benchmarks, met=met)
+
+    @functools.cache
+    def source(folder: str) -> Source:
+        found = read(results / folder)
+        return Source(found.stored, everywhere | dict(found.measured))
+
+    return source
+
+
+def main(*paths: str) -> None:
+    """Fills in the documents."""
+    folders = (_RESULTS.value, _ENCODERS.value, _BENCHMARKS.value)
+    source = sources(*map(pathlib.Path, folders))
     for path in map(pathlib.Path, paths):
-        write_atomically(path, fill(path.read_text(), stored, measured))
-        print(f"{path}: {len(_PLACE.findall(path.read_text()))} places filled")
+        text = path.read_text()
+        if places := len(_PLACE.findall(text)):
+            write_atomically(path, fill(text, source))
+            print(f"{path}: {places} places filled")
 
 
 if __name__ == "__main__":
-    cli.run(main, max_arguments=10)
+    cli.run(main, max_arguments=50)

@@ -75,18 +75,22 @@ class Table:
         rows = enumerate(self.rows)
         return [(at, row) for at, row in rows if isinstance(row[column], Stat)]
 
-    def narrowed(self, columns: Sequence[int]) -> "Table":
-        """The table with some of its columns, by their numbers from 0."""
-        if max(columns) >= len(self.header):
-            raise ValueError(f"{self.title} has {len(self.header)} columns, no {max(columns)}")
+    def narrowed(self, columns: Sequence[int] = (), rows: Sequence[int] = ()) -> "Table":
+        """The table with some of its columns and rows, by their numbers from 0; empty for all."""
+        for what, numbers, present in (
+            ("columns", columns, self.header),
+            ("rows", rows, self.rows),
+        ):
+            if numbers and max(numbers) >= len(present):
+                raise ValueError(f"{self.title} has {len(present)} {what}, no {max(numbers)}")
 
         def chosen(cells: Sequence) -> list:
-            return [cells[column] for column in columns]
+            return [cells[column] for column in columns or range(len(self.header))]
 
         return dataclasses.replace(
             self,
             header=chosen(self.header),
-            rows=[chosen(row) for row in self.rows],
+            rows=[chosen(self.rows[row]) for row in rows or range(len(self.rows))],
             best=chosen(self.best) if self.best else (),
             extra=[chosen(row) for row in self.extra],
         )
