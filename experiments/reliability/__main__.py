@@ -18,10 +18,13 @@ from absl import flags
 from experiments.reliability.damage import damage
 from experiments.reliability.devices import devices
 from experiments.reliability.disk import disk
+from experiments.reliability.imports import imports
 from experiments.reliability.killed import determinism, killed, preempted
+from experiments.reliability.pictures import pictures
 from experiments.reliability.processes import processes
 from experiments.reliability.report import page
 from experiments.reliability.soak import soak
+from experiments.reliability.weights import weights
 from invclr_jax import cli
 from invclr_jax.evaluation.results import code_version
 from invclr_jax.files import write_atomically
@@ -39,6 +42,9 @@ def families() -> dict[str, Callable[[pathlib.Path], dict]]:
         "preempted": preempted,
         "disk": disk,
         "damage": damage,
+        "weights": weights,
+        "imports": imports,
+        "pictures": pictures,
         "devices": devices,
         "determinism": determinism,
         "processes": processes,

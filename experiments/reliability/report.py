@@ -76,6 +76,32 @@ does not need those files). Training skips a damaged checkpoint with a warning a
 one before."""
 
 
+def _weights(f: Mapping) -> str:
+    return f"""\
+Files for `load_torch`: a safetensors file and one as `torch.save` writes it are cut at random
+lengths and given flipped bits, headers say what is not so, and {f["calls"]} pickles call a function
+that would create a file. {f["refused"]} of {f["tried"]} were refused with an error message,
+{f["intact"]} still gave the weights that were saved, and no file was created. Flipped bits inside
+the numbers of a safetensors file are not tried: nothing in that format reveals them."""
+
+
+def _imports(f: Mapping) -> str:
+    return f"""\
+The configuration of a checkpoint names other code as its encoder or transform, also inside the
+options of one of ours, while a module of that name lies in the workdir and on Python's path.
+`load_encoder` must refuse each of {f["tried"]} with an error message, import nothing and run
+nothing."""
+
+
+def _pictures(f: Mapping) -> str:
+    return f"""\
+One picture of a streamed folder is broken in {f["breaks"]} ways (cut, emptied, text, noise, 16
+bits, a decompression bomb), and two epochs are streamed, with threads and with worker processes. With
+`on_error=refuse` the stream must end with an error message that names the file; with `skip` all
+batches must come, another picture of its class in its place, every other picture unchanged and the
+file named once."""
+
+
 def _devices(f: Mapping) -> str:
     counts = " → ".join(map(str, f["counts"]))
     return f"""\
@@ -134,6 +160,9 @@ SECTIONS: dict[str, tuple[str, Callable[[Mapping], str]]] = {
     "preempted": ("Preempted", _preempted),
     "disk": ("Disk full or read-only", _disk),
     "damage": ("Damaged checkpoints", _damage),
+    "weights": ("Hostile files of weights", _weights),
+    "imports": ("Hostile names in checkpoints", _imports),
+    "pictures": ("Broken pictures in streams", _pictures),
     "devices": ("Other numbers of devices", _devices),
     "determinism": ("Same seed again", _determinism),
     "processes": ("Several processes", _processes),

@@ -5,7 +5,18 @@ import json
 import pytest
 
 from experiments.reliability import __main__ as command
-from experiments.reliability import damage, devices, disk, killed, processes, report, soak
+from experiments.reliability import (
+    damage,
+    devices,
+    disk,
+    imports,
+    killed,
+    pictures,
+    processes,
+    report,
+    soak,
+    weights,
+)
 
 
 @pytest.fixture(scope="module")
@@ -23,6 +34,43 @@ def test_no_damage_to_a_checkpoint_goes_unseen(tmp_path):
     assert figures["failures"] == []
     assert figures["refused"] > 40
     assert figures["intact"] > 20
+
+
+def test_hostile_weights_are_refused_or_right(tmp_path):
+    file = tmp_path / "whole.pth"
+    file.write_bytes(weights.pth(weights._state_dict))
+    assert weights._read(file) == "intact", "the files that are damaged are good ones"
+    figures = weights.weights(tmp_path)
+    assert figures["failures"] == []
+    assert figures["refused"] > 100
+    assert figures["calls"] == 12
+
+
+def test_code_that_runs_is_noticed(tmp_path, monkeypatch):
+    """The mark that a hostile pickle would leave counts as a loss."""
+    monkeypatch.setattr(weights, "_read", lambda file: (tmp_path / "harm").touch() or "refused")
+    monkeypatch.setattr(weights, "CUTS", 1)
+    monkeypatch.setattr(weights, "FLIPS", 1)
+    figures = weights.weights(tmp_path)
+    assert figures["lost"] == figures["tried"] > 20
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_broken_pictures_are_named(kept, tmp_path, monkeypatch):
+    """A picture that is not broken at all is one that nothing refuses."""
+    pytest.importorskip("grain")
+    breaks = {"kept": lambda raw: raw} if kept else {"empty": pictures.BREAKS["empty"]}
+    monkeypatch.setattr(pictures, "BREAKS", breaks)
+    monkeypatch.setattr(pictures, "WORKERS", (0,))
+    figures = pictures.pictures(tmp_path)
+    assert figures["failures"] == (["kept, 0 workers"] if kept else [])
+
+
+@pytest.mark.slow
+def test_hostile_names_import_nothing(folder):
+    figures = imports.imports(folder)
+    assert figures["failures"] == []
+    assert figures["tried"] == 39
 
 
 @pytest.mark.slow
@@ -83,5 +131,6 @@ def test_the_page_is_made_of_the_figures(tmp_path):
     assert "## Same seed again" in text
     assert json.loads(out.with_suffix(".json").read_text())["determinism"]["figures"] == record
     assert set(report.SECTIONS) == {
-        *("killed", "preempted", "disk", "damage", "devices", "determinism", "processes", "soak")
+        *("killed", "preempted", "disk", "damage", "weights", "imports", "pictures"),
+        *("devices", "determinism", "processes", "soak"),
     }
