@@ -96,10 +96,10 @@ nothing."""
 def _pictures(f: Mapping) -> str:
     return f"""\
 One picture of a streamed folder is broken in {f["breaks"]} ways (cut, emptied, text, noise, 16
-bits, a decompression bomb), and two epochs are streamed, with threads and with worker processes. With
-`on_error=refuse` the stream must end with an error message that names the file; with `skip` all
-batches must come, another picture of its class in its place, every other picture unchanged and the
-file named once."""
+bits, a decompression bomb), and two epochs are streamed, with threads and with worker processes.
+With `on_error=refuse` the stream must end with an error message that names the file; with `skip`
+all batches must come, another picture of its class in its place, every other picture unchanged and
+the file named once."""
 
 
 def _devices(f: Mapping) -> str:
