@@ -1,7 +1,8 @@
 """`train`: one call from a configuration, or from your own objects, to a trained encoder."""
 
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import flax.linen as nn
 import jax
@@ -14,6 +15,7 @@ from invclr_jax.config.build import Own
 from invclr_jax.evaluation import protocols
 from invclr_jax.files import write_atomically
 from invclr_jax.training import loop
+from invclr_jax.training.programs import Programs
 from invclr_jax.training.writers import Writer
 from invclr_jax.transforms.base import Transform
 
@@ -33,6 +35,7 @@ def train(
     writers: Sequence[Writer] | None = None,
     evaluate: loop.Evaluate | None = None,
     allow_changed_config: bool = False,
+    programs: str | pathlib.Path | None = None,
 ) -> loop.Result:
     """Trains an encoder, resuming from the newest checkpoint in `workdir` if there is one.
 
@@ -54,6 +57,9 @@ def train(
       evaluate: called with the current encoder and the data every `config.eval.every_steps`; None
         for the protocols that `config.eval` names.
       allow_changed_config: resume even if `workdir` holds another configuration.
+      programs: folder that keeps compiled programs, so that a second run of the same shape starts
+        at once; None for none. It must be as trustworthy as your own code. Only runs on CPUs, in
+        one process, without parts of your own other than data, use it.
 
     Returns:
       The final state, the step reached, and the signal that stopped the run, if one did.
@@ -69,7 +75,20 @@ def train(
         evaluate = periodic(config)
     with loop.writing_to(workdir):
         _claim(pathlib.Path(workdir), config, allow_changed_config)
-    return loop.run(recipe, config, workdir, dataset, writers=writers, evaluate=evaluate)
+    kept = _kept(programs, configuration.dependencies(config, dataset, recipe, own))
+    return loop.run(
+        recipe, config, workdir, dataset, writers=writers, evaluate=evaluate, programs=kept
+    )
+
+
+def _kept(
+    folder: str | pathlib.Path | None, dependencies: Mapping[str, Any] | None
+) -> Programs | None:
+    """The programs of earlier runs, where this run may use them."""
+    debugging = any(jax.config.values[f"jax_{name}"] for name in ("disable_jit", "debug_nans"))
+    if jax.default_backend() != "cpu" or jax.process_count() > 1 or debugging:
+        return None
+    return Programs(folder, dependencies) if folder and dependencies is not None else None
 
 
 def periodic(config: ml_collections.ConfigDict) -> loop.Evaluate:

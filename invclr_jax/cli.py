@@ -21,6 +21,11 @@ _CACHE = flags.DEFINE_string(
 )
 
 
+def compilation_cache() -> pathlib.Path | None:
+    """The folder that keeps compiled programs, if the user wants one."""
+    return pathlib.Path(_CACHE.value).expanduser() if _CACHE.value else None
+
+
 def define_trust() -> flags.FlagHolder:
     """The flag of commands that read a checkpoint."""
     return flags.DEFINE_list(
@@ -73,10 +78,9 @@ def run(main: Callable[..., int | None], max_arguments: int = 0) -> None:
         logging.getLogger("invclr_jax").setLevel(logging.INFO)
         if not flags.FLAGS["verbosity"].present:
             absl_logging.set_verbosity(absl_logging.FATAL)  # Orbax logs, then raises
-        if _CACHE.value:
+        if cache := compilation_cache():
             import jax
 
-            cache = pathlib.Path(_CACHE.value).expanduser()
             jax.config.update("jax_compilation_cache_dir", str(cache))
         verbose = absl_logging.get_verbosity() >= absl_logging.DEBUG
         with contextlib.nullcontext() if verbose else _background_in_short():

@@ -30,7 +30,12 @@ def main() -> int:
     from invclr_jax.api import train
 
     _JOIN_JOB()
-    result = train(_CONFIG.value, _WORKDIR.value, allow_changed_config=_ALLOW_CHANGED.value)
+    result = train(
+        _CONFIG.value,
+        _WORKDIR.value,
+        allow_changed_config=_ALLOW_CHANGED.value,
+        programs=cli.compilation_cache(),
+    )
     return 0 if result.signal is None else 128 + result.signal
 
 

@@ -7,12 +7,14 @@ constructors that anybody can call.
 from invclr_jax.config.build import describe, from_config, load_data
 from invclr_jax.config.keys import FIDELITY, default_config, resolve
 from invclr_jax.config.named import load, names
+from invclr_jax.config.programs import dependencies
 from invclr_jax.config.stored import from_dict, read
 from invclr_jax.config.values import differences, flatten, nearest, to_json
 
 __all__ = [
     "FIDELITY",
     "default_config",
+    "dependencies",
     "describe",
     "differences",
     "flatten",

@@ -36,7 +36,7 @@ def library() -> str | None:
     Returns:
       None where there is none: not compiled, or another kind of processor.
     """
-    able = _processor()
+    able = processor()
     levels = (level for level, needed in LEVELS.items() if needed <= able)
     return next(filter(_register, levels), None)
 
@@ -46,7 +46,7 @@ def target(function: str, level: str | None) -> str:
     return f"invclr_{function}_{level}"
 
 
-def _processor() -> set[str]:
+def processor() -> set[str]:
     """What the processor can do, in Linux' words."""
     path = pathlib.Path("/proc/cpuinfo")
     lines = path.read_text().splitlines() if path.exists() else []

@@ -17,9 +17,10 @@ from invclr_jax.checkpoint import Checkpoints, Encoder
 from invclr_jax.methods import collapse
 from invclr_jax.training import writers as writing
 from invclr_jax.training.interruption import stop_requests
+from invclr_jax.training.programs import Programs
 from invclr_jax.training.restore import encoder_of, parts, restore_or_create
 from invclr_jax.training.state import Recipe, TrainState
-from invclr_jax.training.step import compile_steps
+from invclr_jax.training.step import compile_steps, is_penalised, step_name
 
 Evaluate = Callable[[Encoder, data.Dataset], Mapping[str, float]]
 
@@ -51,6 +52,7 @@ def run(
     *,
     writers: Sequence[writing.Writer] | None = None,
     evaluate: Evaluate | None = None,
+    programs: Programs | None = None,
 ) -> Result:
     """Trains by a recipe, resuming from the newest checkpoint in `workdir` if there is one.
 
@@ -61,12 +63,13 @@ def run(
       dataset: the data.
       writers: where metrics go; None for JSON lines, TensorBoard and a progress line.
       evaluate: called with the current encoder each `config.eval.every_steps`.
+      programs: compiled programs of earlier runs; None to compile.
 
     Returns:
       The final state.
     """
     with writing_to(workdir):
-        this = _Run(recipe, config, pathlib.Path(workdir), dataset, writers, evaluate)
+        this = _Run(recipe, config, pathlib.Path(workdir), dataset, writers, evaluate, programs)
         with contextlib.closing(this):
             return this.go()
 
@@ -106,12 +109,17 @@ def default_writers(
 class _Run:
     """One call of `run`: what it holds open, and the loop over it."""
 
-    def __init__(self, recipe: Recipe, config, workdir: pathlib.Path, dataset, writers, evaluate):
+    def __init__(
+        self, recipe: Recipe, config, workdir: pathlib.Path, dataset, writers, evaluate, programs
+    ):
         self.recipe, self.config, self.dataset, self.evaluate = recipe, config, dataset, evaluate
+        self.programs = programs
         self.per_epoch = data.steps_per_epoch(len(dataset.train), config.batch_size)
         self.total = total_steps(config, self.per_epoch)
         self.checkpoints = Checkpoints(workdir, keep=config.checkpoint.keep)
-        self.start, self.step = restore_or_create(recipe, self.checkpoints)
+        if programs is not None:
+            programs.read_ahead(step_name(is_penalised(recipe, 0)), jax.local_devices())
+        self.start, self.step = restore_or_create(recipe, self.checkpoints, programs)
         self.saved = self.step if self.checkpoints.steps() else -1
         if jax.process_index() != 0:
             writers = ()
@@ -126,7 +134,8 @@ class _Run:
         """Steps until the end or a signal."""
         if self.step:
             self.log.say(f"resuming from step {self.step}")
-        step_fn, state = compile_steps(self.recipe), parallel.replicate(self.start)
+        step_fn = compile_steps(self.recipe, kept=self.programs)
+        state = parallel.replicate(self.start)
         del self.start  # the devices hold it now
         on_device = self.config.data.on_device
         feed = data.make_feed(
@@ -179,6 +188,8 @@ class _Run:
         means = {name: float(np.mean(seen[name])) for name in seen}
         self._warn_of_collapse(means)
         self.log.write(self.step, {"epoch": self.step / self.per_epoch, **means, **self._speed()})
+        if self.programs is not None:
+            self.programs.write()
 
     def _speed(self) -> dict[str, float]:
         """Images per second since the last time."""

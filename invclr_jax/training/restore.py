@@ -8,6 +8,7 @@ import ml_collections
 
 from invclr_jax.checkpoint import Checkpoints, Encoder
 from invclr_jax.models import network
+from invclr_jax.training.programs import Programs
 from invclr_jax.training.state import Recipe, TrainState
 from invclr_jax.training.step import create_state
 
@@ -39,12 +40,15 @@ def from_parts(encoder: Mapping, training: Mapping) -> TrainState:
     return TrainState(params=params, statistics=statistics, **kept)
 
 
-def restore_or_create(recipe: Recipe, checkpoints: Checkpoints) -> tuple[TrainState, int]:
+def restore_or_create(
+    recipe: Recipe, checkpoints: Checkpoints, programs: Programs | None = None
+) -> tuple[TrainState, int]:
     """The newest checkpoint's state, or a fresh one, and its step."""
-    fresh = jax.eval_shape(lambda: create_state(recipe))
-    newest = checkpoints.newest(parts(fresh))
+    newest = None
+    if checkpoints.steps():
+        newest = checkpoints.newest(parts(jax.eval_shape(lambda: create_state(recipe))))
     if newest is None:
-        return create_state(recipe), 0
+        return create_state(recipe, programs), 0
     step, stored = newest
     return from_parts(**stored), step
 

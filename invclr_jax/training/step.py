@@ -14,16 +14,25 @@ from jaxtyping import Array, Int, PRNGKeyArray, PyTree
 from invclr_jax import parallel
 from invclr_jax.models import network
 from invclr_jax.randomness import stream
+from invclr_jax.training.programs import Programs
 from invclr_jax.training.state import Recipe, TrainState
 
 
-def create_state(recipe: Recipe) -> TrainState:
-    """The state before the first step, a pure function of the recipe's seed."""
+def create_state(recipe: Recipe, programs: Programs | None = None) -> TrainState:
+    """The state before the first step, a pure function of the recipe's seed.
+
+    Args:
+      recipe: the run's fixed parts.
+      programs: those that are kept; None to compile.
+    """
     # Unoptimised on CPUs, as it runs once; within another trace options are not allowed.
     quick = jax.default_backend() == "cpu" and not isinstance(recipe.key, jax.core.Tracer)
     options = {"xla_backend_optimization_level": 0} if quick else None
-    create = functools.partial(_fresh_state, recipe)
-    return jax.jit(create, compiler_options=options)(recipe.key)
+    create = jax.jit(functools.partial(_fresh_state, recipe), compiler_options=options)
+    if programs is None:
+        return create(recipe.key)
+    device = jax.local_devices()[:1]
+    return programs.get("first_state", create, (recipe.key,), device)(recipe.key)
 
 
 def _fresh_state(recipe: Recipe, key: PRNGKeyArray) -> TrainState:
@@ -117,7 +126,14 @@ def pmapped_step(recipe: Recipe, penalised: bool, devices: parallel.Devices = No
     )
 
 
-def compile_steps(recipe: Recipe, devices: parallel.Devices = None) -> Callable:
+def step_name(penalised: bool) -> str:
+    """What `Programs` know a step by."""
+    return "penalised_step" if penalised else "step"
+
+
+def compile_steps(
+    recipe: Recipe, devices: parallel.Devices = None, kept: Programs | None = None
+) -> Callable:
     """The pmapped step, `(step, state, rows, indices) -> (state, metrics)`.
 
     Steps with and without the penalty are two programs, each compiled when it is first needed:
@@ -126,12 +142,22 @@ def compile_steps(recipe: Recipe, devices: parallel.Devices = None) -> Callable:
     Args:
       recipe: the run's fixed parts.
       devices: the local devices to map over; None for all.
+      kept: programs of earlier runs; None to compile.
     """
-    programs = {due: pmapped_step(recipe, due, devices) for due in (False, True)}
+    programs: dict[bool, Callable] = {}
+
+    def program(due, arguments):
+        mapped = pmapped_step(recipe, due, devices)
+        if kept is None:
+            return mapped
+        return kept.get(step_name(due), mapped, arguments, devices or jax.local_devices())
 
     def step_fn(step, state, rows, indices):
+        due, arguments = is_penalised(recipe, step), (state, rows, indices, recipe.key)
         with _no_garbage_collection():
-            return programs[is_penalised(recipe, step)](state, rows, indices, recipe.key)
+            if due not in programs:
+                programs[due] = program(due, arguments)
+            return programs[due](*arguments)
 
     return step_fn
 

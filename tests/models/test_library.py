@@ -49,7 +49,7 @@ def exactly(function, *operands):
 def level(request, monkeypatch):
     """Each library that this processor can use."""
     needed = compiled.LEVELS[request.param]
-    if not (needed <= compiled._processor() and compiled._register(request.param)):
+    if not (needed <= compiled.processor() and compiled._register(request.param)):
         pytest.skip(f"this processor has no {request.param}")
     monkeypatch.setattr(library, "library", lambda: request.param)
     jax.clear_caches()  # the library's name is part of compiled programs

@@ -19,7 +19,7 @@ def test_compiled_where_there_is_a_compiler():
 
 
 def test_a_library_must_suit_the_processor(monkeypatch):
-    monkeypatch.setattr(library, "_processor", lambda: {"sse2"})
+    monkeypatch.setattr(library, "processor", lambda: {"sse2"})
     assert library.library.__wrapped__() is None
 
 

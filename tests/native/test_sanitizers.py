@@ -32,7 +32,7 @@ def flags(monkeypatch):
 
 @pytest.mark.parametrize("level", library.LEVELS)
 def test_no_sanitizer_complains(tmp_path, flags, level):
-    if not library.LEVELS[level] <= library._processor():
+    if not library.LEVELS[level] <= library.processor():
         pytest.skip(f"this processor has no {level}")
     program = tmp_path / "sanitized"
     compiled = subprocess.run(

@@ -30,7 +30,7 @@ SIZES = [
 def level(request, monkeypatch):
     """Each library that this processor can use, and none: gathers."""
     needed = library.LEVELS.get(request.param, set())
-    if request.param and not (needed <= library._processor() and library._register(request.param)):
+    if request.param and not (needed <= library.processor() and library._register(request.param)):
         pytest.skip(f"this processor has no {request.param}")
     monkeypatch.setattr(library, "library", lambda: request.param)
     jax.clear_caches()  # the library's name is part of compiled programs
