@@ -2,12 +2,11 @@
 
     python -m experiments.ship --workdir=runs/patches --name=cifar10-cpu --data_path=DIR
     invclr audit --workdir=cifar10-cpu --data_path=DIR
-    python -m experiments.ship --workdir=runs/patches --name=cifar10-cpu --data_path=DIR \
-        --audit=audit/cifar10-cpu.json
+    python -m experiments.ship --name=cifar10-cpu --audit=audit/cifar10-cpu.json
 
 Weights are rounded to bfloat16: they take half the space, and a network that computes in bfloat16
 rounds them anyway. What is scored is the shipped encoder, on every row. Scores and the audit that
-the record has of the same weights are kept.
+the record has of the same weights are kept. Without --workdir an audit joins what was shipped.
 """
 
 import dataclasses
@@ -220,34 +219,47 @@ def table(folder: pathlib.Path) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
+def _shipped(
+    name: str, workdir: pathlib.Path, known: Mapping[str, Any], data_path: str | None
+) -> dict[str, Any]:
+    """Ships a run's encoder and scores it, unless the known record is of the same weights."""
+    run = load_encoder(workdir)
+    dataset = load(run.config.data.name, path=data_path)  # fails before anything is replaced
+    write(run, SHIPPED / name)
+    shipped = load_encoder(name)
+    if known.get("weights") == fingerprint.of_encoder(shipped.encode_inputs):
+        measured, scored_by, audited = known["scores"], known["code"]["scored"], known.get("audit")
+    else:
+        measured, scored_by, audited = scores(shipped, dataset, data_path), code_version(), None
+    return record(name, workdir, measured, scored_by, audited)
+
+
+def check(name: str, kept: Mapping[str, Any]) -> None:
+    """Refuses a record that is not of the shipped encoder's weights."""
+    if kept.get("weights") != fingerprint.of_encoder(load_encoder(name).encode_inputs):
+        raise ValueError(f"there is no record of the weights of {name}: give its run, --workdir")
+
+
 def main() -> int:
     """Ships, scores, writes the record and the card."""
     options = flags.FLAGS
-    folder, workdir = SHIPPED / options.name, pathlib.Path(options.workdir)
     out = pathlib.Path(options.out) / f"{options.name}.json"
-    run = load_encoder(workdir)
-    dataset = load(
-        run.config.data.name, path=options.data_path
-    )  # fails before anything is replaced
-    write(run, folder)
-    shipped = load_encoder(options.name)
-    known = json.loads(out.read_text()) if out.exists() else {}
-    audited = json.loads(pathlib.Path(options.audit).read_text()) if options.audit else None
-    if known.get("weights") == fingerprint.of_encoder(shipped.encode_inputs):
-        measured, scored_by = known["scores"], known["code"]["scored"]
-        audited = audited or known.get("audit")
+    kept = json.loads(out.read_text()) if out.exists() else {}
+    if options.workdir:
+        kept = _shipped(options.name, pathlib.Path(options.workdir), kept, options.data_path)
     else:
-        measured, scored_by = scores(shipped, dataset, options.data_path), code_version()
-    kept = record(options.name, workdir, measured, scored_by, audited)
+        check(options.name, kept)
+    if options.audit:
+        kept["audit"] = json.loads(pathlib.Path(options.audit).read_text())
     write_atomically(out, json.dumps(kept, indent=1, sort_keys=True) + "\n")
-    write_atomically(folder / "README.md", card(kept))
+    write_atomically(SHIPPED / options.name / "README.md", card(kept))
     print(card(kept))
     return 0
 
 
 if __name__ == "__main__":
     # Here, because other commands have flags of these names.
-    flags.DEFINE_string("workdir", None, "The run's folder.", required=True)
+    flags.DEFINE_string("workdir", None, "The run's folder; none to add an audit alone.")
     flags.DEFINE_string("name", None, "Of the shipped encoder.", required=True)
     flags.DEFINE_string("audit", None, "What `invclr audit` wrote about the shipped encoder.")
     flags.DEFINE_string("data_path", None, "Where CIFAR is, see invclr_jax.data.load.")

@@ -103,6 +103,14 @@ def test_the_record_and_the_card(shipped, workdir):
     assert "binomial error is 0.4 %" in card
 
 
+def test_a_record_of_other_weights_is_refused(shipped, workdir):
+    scores = SCORES | {"crops/M=32/probe": 85.0, "crops/M=32/knn": 84.0}
+    kept = ship.record("tiny-cpu", workdir, scores, "0.2.0+abc")
+    ship.check("tiny-cpu", kept)
+    with pytest.raises(ValueError, match="no record of the weights of tiny-cpu"):
+        ship.check("tiny-cpu", kept | {"weights": "other"})
+
+
 def test_the_card_tells_of_the_audit(shipped, workdir):
     metrics = {f"ratio/{part}": value for part, value in (("hue", 0.125), ("affine", 0.5))}
     metrics |= {"shift/pixels=3/consistency": 0.87, "alpha/linear/r2/hue": 0.25}
