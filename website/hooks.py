@@ -8,23 +8,6 @@ from mkdocs.structure.files import File, Files
 from website import api_page, commands_page, config_page, mathematics, notebooks, outside
 
 ROOT = pathlib.Path(__file__).parents[1]
-LATER = {
-    "How to": {"Run on clusters": "clusters.md", "Bring your data": "data.md"},
-    "Results": {"Trained encoders": "models/cifar10-cpu.md"},
-    "": {"Accelerators": "accelerators.md"},
-}
-"""Pages that other commands write; they are part of the menu where they exist."""
-
-
-def on_config(config: Any) -> Any:
-    """Adds the pages of `LATER` to the menu."""
-    for section, pages in LATER.items():
-        entries = [
-            {title: path} for title, path in pages.items() if (ROOT / "docs" / path).exists()
-        ]
-        menu = config.nav if not section else next(e[section] for e in config.nav if section in e)
-        menu.extend(entries)
-    return config
 
 
 def on_files(files: Files, config: Any) -> Files:
