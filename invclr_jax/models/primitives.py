@@ -30,6 +30,13 @@ def convolve(
     return _convolve_p.bind(x, kernel, stride=stride, precision=precision)
 
 
+def multiply_tokens(
+    x: Float[Array, "n t c"], kernel: Float[Array, "c f"], precision: str = "default"
+) -> Float[Array, "n t f"]:
+    """x · kernel, as a 1×1 convolution of pictures with one row."""
+    return convolve(x[:, None], kernel[None, None], 1, precision)[:, 0]
+
+
 def kernel_gradient(
     x: Float[Array, "n h v c"],
     y: Float[Array, "n p q f"],
@@ -146,7 +153,7 @@ def _primitive(name: str, shape, compute, on_cpu) -> Primitive:
 
     primitive.def_abstract_eval(abstract)
     primitive.def_impl(lambda a, b, **options: compiled(**options)(a, b))
-    by_xla = functools.partial(compute, forms.xla)
+    by_xla = functools.partial(compute, forms.on_accelerators)
     mlir.register_lowering(primitive, mlir.lower_fun(by_xla, multiple_results=False))
     mlir.register_lowering(primitive, mlir.lower_fun(on_cpu, multiple_results=False), "cpu")
     batching.primitive_batchers[primitive] = functools.partial(_one_by_one, primitive)

@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from invclr_jax.models.dtypes import at_least_float32, lax_precision
+from invclr_jax.models.primitives import multiply_tokens
 
 POOLS = ("mean", "token")
 FROZEN = "constants"
@@ -127,8 +128,11 @@ class Block(nn.Module):
 
     def _dense(self, features: int, name: str) -> nn.Dense:
         dtypes = {"dtype": self.dtype, "param_dtype": at_least_float32(self.dtype)}
-        precision = lax_precision(self.precision)
-        return nn.Dense(features, kernel_init=xavier, name=name, precision=precision, **dtypes)
+
+        def product(x, kernel, *_, **__):
+            return multiply_tokens(x, kernel, self.precision)
+
+        return nn.Dense(features, kernel_init=xavier, name=name, dot_general=product, **dtypes)
 
 
 class ViTTiny(ViT):

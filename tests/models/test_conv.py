@@ -9,6 +9,7 @@ import pytest
 import scipy.signal
 
 from invclr_jax.models.conv import convolve
+from invclr_jax.models.primitives import multiply_tokens
 from tests.reference import relative_error
 
 KERNELS = [(3, 1), (3, 2), (1, 1), (1, 2), (7, 2)]
@@ -102,6 +103,32 @@ def test_a_program_traced_here_is_lowered_elsewhere(platform):
     program = traced.lower(lowering_platforms=(platform,)).as_text()
     assert "stablehlo.convolution" in program
     assert "dot_general" not in program
+    assert "custom_call" not in program
+
+
+@pytest.mark.parametrize(("dtype", "limit"), [(jnp.float64, 1e-12), (jnp.float32, 1e-5)])
+def test_tokens_times_a_matrix(x64, dtype, limit):
+    """Every derivative, in float32 by our own kernels where there are any."""
+    rng = np.random.default_rng(0)
+    x, dx = (jnp.asarray(rng.normal(size=(2, 7, 16)), dtype) for _ in range(2))
+    w, dw = (jnp.asarray(rng.normal(size=(16, 32)), dtype) for _ in range(2))
+    found, expected = (
+        quick_jit(functools.partial(derivatives, product))(x, w, dx, dw)
+        for product in (multiply_tokens, jnp.matmul)
+    )
+    for name in expected:
+        for ours, theirs in zip(*map(jax.tree.leaves, (found[name], expected[name])), strict=True):
+            assert relative_error(ours, theirs) < limit, name
+
+
+@pytest.mark.parametrize("platform", ["cuda", "rocm", "tpu"])
+def test_accelerators_multiply_tokens_as_matrices(platform):
+    x, w = jnp.zeros((2, 7, 16)), jnp.zeros((16, 32))
+    loss = jax.grad(lambda x, w: jnp.square(multiply_tokens(x, w, "high")).sum(), (0, 1))
+    program = jax.jit(loss).trace(x, w).lower(lowering_platforms=(platform,)).as_text()
+    assert program.count("dot_general") == 3
+    assert program.count("precision = [HIGH, HIGH]") == 3
+    assert "stablehlo.convolution" not in program
     assert "custom_call" not in program
 
 
