@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 from invclr_jax import parallel
 from invclr_jax.models import pixels
 from invclr_jax.models.dtypes import at_least_float32
+from invclr_jax.models.moments import Shifted, mix, moments, squares
 
 Activations = Float[Array | np.ndarray, "n *space c"]
 
@@ -91,23 +92,23 @@ class BatchNorm(nn.Module):
           The normalised activations, shaped as `x`.
         """
         dtype = x.dtype if self.dtype is None else self.dtype
-        shape, channels = x.shape, x.shape[-1:]
-        x = jnp.asarray(x, at_least_float32(x.dtype))
-        running_mean = self.variable("batch_stats", "mean", jnp.zeros, channels, x.dtype)
-        running_var = self.variable("batch_stats", "var", jnp.ones, channels, x.dtype)
+        shape, channels, exact = x.shape, x.shape[-1:], at_least_float32(x.dtype)
+        running_mean = self.variable("batch_stats", "mean", jnp.zeros, channels, exact)
+        running_var = self.variable("batch_stats", "var", jnp.ones, channels, exact)
+        scale, bias = self._affine(channels, exact)
         if not train:
-            scale, bias = self._affine(x)
+            x = jnp.asarray(x, exact)
             multiplier = jax.lax.rsqrt(running_var.value + self.epsilon) * scale
             y = (x - _each(running_mean.value, x)) * _each(multiplier, x) + _each(bias, x)
             return y.astype(dtype)
-        x, groups = self._split(x)
+        x, groups = self._split(jnp.asarray(x))
         sharing = max(self._devices() // self.groups, 1)
-        y, mean, var = _normalise(x, *self._affine(x), self.axis, sharing, self.epsilon)
+        y, mean, var = _normalise(x, scale, bias, self.axis, sharing, self.epsilon, dtype)
         if not self.is_initializing() and self.is_mutable_collection("batch_stats"):
             self._update(running_mean, mean)
             count = x.shape[1] * sharing
             self._update(running_var, var * (count / max(count - 1, 1)) if self.unbiased else var)
-        return pixels.unflatten(y, groups).reshape(shape).astype(dtype)
+        return pixels.unflatten(y, groups).reshape(shape)
 
     def _devices(self) -> int:
         # `init` runs outside `pmap`, where the axis has no size.
@@ -132,11 +133,11 @@ class BatchNorm(nn.Module):
         mean_of_groups = mean_of_groups.astype(running.value.dtype)
         running.value = self.momentum * running.value + (1 - self.momentum) * mean_of_groups
 
-    def _affine(self, x: Array) -> tuple[Channels, Channels]:
+    def _affine(self, channels: tuple[int, ...], exact: Any) -> tuple[Channels, Channels]:
         """Scale and shift of each channel."""
-        channels, initializers = x.shape[-1:], nn.initializers
+        initializers = nn.initializers
         if not self.affine:
-            return jnp.ones(channels, x.dtype), jnp.zeros(channels, x.dtype)
+            return jnp.ones(channels, exact), jnp.zeros(channels, exact)
         dtype = at_least_float32(self.dtype)
         scale = self.param("scale", initializers.ones, channels, dtype)
         return scale, self.param("bias", initializers.zeros, channels, dtype)
@@ -146,11 +147,9 @@ Pixels = Float[Array, "g n c"]
 Statistic = Float[Array, "g 1 c"]
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(1, 2, 3))
-def standardise(
-    x: Pixels, axis: parallel.Axis, sharing: int, epsilon: float
-) -> tuple[Pixels, Statistic, Statistic]:
-    """x̂ = (x - μ) r with r = 1/√(σ² + ε), the mean μ and the biased variance σ² of each group.
+@functools.partial(jax.custom_jvp, nondiff_argnums=(1, 2))
+def statistics(x: Pixels, axis: parallel.Axis, sharing: int) -> tuple[Statistic, Statistic]:
+    """The mean μ and the biased variance σ² of each group.
 
     Two passes rather than E[x²] - E[x]², which loses digits where the mean is large.
 
@@ -158,27 +157,21 @@ def standardise(
       x: activations: groups, pixels, channels.
       axis: name of the mapped device axis.
       sharing: how many neighbouring devices share a group.
-      epsilon: ε.
-
-    Returns:
-      x̂, μ and σ².
     """
-    mean = _average(x, axis, sharing)
-    var = _average(jnp.square(x - mean), axis, sharing)
-    return (x - mean) * jax.lax.rsqrt(var + epsilon), mean, var
+    mean = _average(moments(x, (), at_least_float32(x.dtype))[0], x, axis, sharing)
+    return mean, _average(squares(x, mean), x, axis, sharing)
 
 
-@standardise.defjvp
-def _(axis, sharing, epsilon, primals, tangents):
-    """x̂' = r (x' - a - x̂ b), μ' = a and σ²' = 2 b / r, with a and b the means of x' and x̂ x'."""
+@statistics.defjvp
+def _(axis, sharing, primals, tangents):
+    """μ' and (σ²)' are the means of x' and of 2 (x - μ) x'."""
     (x,), (dx,) = primals, tangents
-    x_hat, mean, var = standardise(x, axis, sharing, epsilon)
-    r = jax.lax.rsqrt(var + epsilon)
-    a, b = _average(dx, axis, sharing), _average(x_hat * dx, axis, sharing)
-    return (x_hat, mean, var), (r * dx - r * a - x_hat * (r * b), a, 2 * b / r)
+    mean, var = statistics(x, axis, sharing)
+    sums = moments(dx, [Shifted(x, mean)], mean.dtype)
+    d_mean, half = (_average(each, x, axis, sharing) for each in sums)
+    return (mean, var), (d_mean, 2 * half)
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(3, 4, 5))
 def normalise(
     x: Pixels,
     scale: Channels,
@@ -186,35 +179,34 @@ def normalise(
     axis: parallel.Axis,
     sharing: int,
     epsilon: float,
+    dtype: Any,
 ) -> tuple[Pixels, Statistic, Statistic]:
-    """y = γ x̂ + β, and the statistics μ and σ²; see `standardise`."""
-    x_hat, mean, var = standardise(x, axis, sharing, epsilon)
-    return x_hat * _each(scale, x) + _each(bias, x), mean, var
+    """y = γ (x - μ)/√(σ² + ε) + β, and the statistics μ and σ²; see `statistics`.
 
-
-@normalise.defjvp
-def _(axis, sharing, epsilon, primals, tangents):
-    """y' = γ r x' + (β' - γ r a) + x̂ (γ' - γ r b), with a and b the means of x' and x̂ x'.
-
-    In this order, since its transpose then takes two sums over the pixels, ȳ and ȳ x̂, for all of
-    x, γ and β.
+    Args:
+      x: activations: groups, pixels, channels.
+      scale: γ.
+      bias: β.
+      axis: name of the mapped device axis.
+      sharing: how many neighbouring devices share a group.
+      epsilon: ε.
+      dtype: of y.
     """
-    (x, *_), (dx, *_) = primals, tangents
-    scale, bias, d_scale, d_bias = (_each(v, x) for v in (*primals[1:], *tangents[1:]))
-    x_hat, mean, var = standardise(x, axis, sharing, epsilon)
-    r = jax.lax.rsqrt(var + epsilon)
-    a, b = _average(dx, axis, sharing), _average(x_hat * dx, axis, sharing)
-    slope = scale * r
-    dy = slope * dx + (d_bias - slope * a) + x_hat * (d_scale - slope * b)
-    return (x_hat * scale + bias, mean, var), (dy, a, 2 * b / r)
+    mean, var = statistics(x, axis, sharing)
+    slope = jax.lax.rsqrt(var + epsilon) * _each(scale, x)
+    offset = jnp.broadcast_to(_each(bias, x), slope.shape)
+    exact = jnp.result_type(mean, slope, offset)
+    mean_, slope, offset = (each.astype(exact) for each in (mean, slope, offset))
+    return mix([(Shifted(x, mean_), slope)], offset, x.shape, dtype), mean, var
 
 
-_normalise = jax.jit(normalise, static_argnums=(3, 4, 5))
+_normalise = jax.jit(normalise, static_argnums=(3, 4, 5, 6))
 """Traced once for all layers of a shape."""
 
 
-def _average(x: Pixels, axis: parallel.Axis, sharing: int) -> Statistic:
-    return parallel.mean_over_neighbours(x.mean(1, keepdims=True), axis, sharing)
+def _average(sums: Statistic, x: Pixels, axis: parallel.Axis, sharing: int) -> Statistic:
+    """The average over the pixels of x on all devices that share a group."""
+    return parallel.mean_over_neighbours(sums / x.shape[1], axis, sharing)
 
 
 def _each(channels: Channels, x: Array) -> Float[Array | np.ndarray, "..."]:

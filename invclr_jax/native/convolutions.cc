@@ -1,7 +1,5 @@
 // The convolutions that XLA calls through its foreign function interface, in float and bfloat16.
 
-#include <type_traits>
-
 #include "buffers.h"
 #include "direct.h"
 #include "kernel_gradient.h"
@@ -12,25 +10,8 @@ namespace {
 
 namespace ffi = xla::ffi;
 
-// Calls compute(T{}), T being the elements' type.
-template <class Compute>
-ffi::Error For(ffi::DataType type, Compute compute) try {
-  if (type == ffi::F32) {
-    compute(float{});
-#if defined(__AVX512BF16__)
-  } else if (type == ffi::BF16) {
-    compute(BFloat16{});
-#endif
-  } else {
-    return ffi::Error(ffi::ErrorCode::kInvalidArgument, "this library has no such elements");
-  }
-  return ffi::Error::Success();
-} catch (const std::bad_alloc&) {
-  return ffi::Error(ffi::ErrorCode::kResourceExhausted, "no memory for a convolution");
-}
-
 ffi::Error WinogradConvolve(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::AnyBuffer w, Result y) {
-  return For(x.element_type(), [&](auto element) {
+  return ForElements(x.element_type(), [&](auto element) {
     using T = decltype(element);
     winograd::Convolve(pool, Data<T>(x), Data<T>(w), /*flipped=*/false, Of(x), Of(*y), Data<T>(y));
   });
@@ -38,7 +19,7 @@ ffi::Error WinogradConvolve(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::AnyBuff
 
 ffi::Error WinogradInputGradient(ffi::ThreadPool pool, ffi::AnyBuffer y, ffi::AnyBuffer w,
                                  Result x) {
-  return For(y.element_type(), [&](auto element) {
+  return ForElements(y.element_type(), [&](auto element) {
     using T = decltype(element);
     winograd::InputGradient(pool, Data<T>(y), Data<T>(w), Of(y), Of(*x), Data<T>(x));
   });
@@ -46,7 +27,7 @@ ffi::Error WinogradInputGradient(ffi::ThreadPool pool, ffi::AnyBuffer y, ffi::An
 
 ffi::Error WinogradKernelGradient(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::AnyBuffer y,
                                   Result w) {
-  return For(x.element_type(), [&](auto element) {
+  return ForElements(x.element_type(), [&](auto element) {
     using T = decltype(element);
     winograd::KernelGradient(pool, Data<T>(x), Data<T>(y), Of(x), Of(y), Data<T>(w));
   });
@@ -54,7 +35,7 @@ ffi::Error WinogradKernelGradient(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::A
 
 ffi::Error DirectConvolve(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::AnyBuffer w, Result y,
                           int64_t stride) {
-  return For(x.element_type(), [&](auto element) {
+  return ForElements(x.element_type(), [&](auto element) {
     using T = decltype(element);
     direct::Convolve(pool, Data<T>(x), Data<T>(w), w.dimensions()[0], stride, Of(x), Of(*y),
                    Data<T>(y));
@@ -63,7 +44,7 @@ ffi::Error DirectConvolve(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::AnyBuffer
 
 ffi::Error DirectInputGradient(ffi::ThreadPool pool, ffi::AnyBuffer y, ffi::AnyBuffer w, Result x,
                                int64_t stride) {
-  return For(y.element_type(), [&](auto element) {
+  return ForElements(y.element_type(), [&](auto element) {
     using T = decltype(element);
     direct::InputGradient(pool, Data<T>(y), Data<T>(w), w.dimensions()[0], stride, Of(y), Of(*x),
                         Data<T>(x));
@@ -72,7 +53,7 @@ ffi::Error DirectInputGradient(ffi::ThreadPool pool, ffi::AnyBuffer y, ffi::AnyB
 
 ffi::Error DirectKernelGradient(ffi::ThreadPool pool, ffi::AnyBuffer x, ffi::AnyBuffer y, Result w,
                                 int64_t stride) {
-  return For(x.element_type(), [&](auto element) {
+  return ForElements(x.element_type(), [&](auto element) {
     using T = decltype(element);
     direct::KernelGradient(pool, Data<T>(x), Data<T>(y), w->dimensions()[0], stride, Of(x), Of(y),
                          Data<T>(w));

@@ -25,6 +25,9 @@ FUNCTIONS = (
     "interpolate",
     "image_gradient",
     "weight_gradients",
+    "pixel_sums",
+    "pixel_products",
+    "pixel_squares",
 )
 """What each library has."""
 

@@ -167,7 +167,7 @@ def test_closed_form_equals_automatic_differentiation(x64):
         bend = lambda *a: jax.jvp(slope, a, direction)[1]  # noqa: E731
         return [jax.grad(f, (0, 1, 2))(*operands) for f in (loss, slope, bend)]
 
-    found = derivatives(lambda x, scale, bias: normalise(x, scale, bias, None, 1, 1e-5))
+    found = derivatives(lambda x, scale, bias: normalise(x, scale, bias, None, 1, 1e-5, x.dtype))
     for ours, expected in zip(*map(jax.tree.leaves, (found, derivatives(plain))), strict=True):
         assert relative_error(ours, expected) < 1e-10
 

@@ -8,6 +8,7 @@
 #include "direct.h"
 #include "kernel_gradient.h"
 #include "interpolation.h"
+#include "moments.h"
 #include "winograd.h"
 
 namespace {
@@ -228,14 +229,55 @@ void CheckInterpolations() {
   }
 }
 
+template <class W, class U>
+void CheckMoments(const invclr::moments::Size& size) {
+  const int64_t width = size.groups * size.channels, count = width * size.pixels;
+  const std::vector<W> w = Random<W>(count);
+  const std::vector<U> u = Random<U>(count);
+  const std::vector<float> shift = Random<float>(width);
+  std::vector<double> sums(width), products(width), squares(width);
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t c = i / (size.pixels * size.channels) * size.channels + i % size.channels;
+    const double distance = Number(u[i]) - shift[c];
+    sums[c] += Number(w[i]);
+    products[c] += distance * Number(w[i]);
+    squares[c] += distance * distance;
+  }
+  std::vector<float> found(width), found_sums(width), found_products(width), found_squares(width);
+  {
+    Pool pool;
+    invclr::moments::Sums(pool, w.data(), size, found.data());
+    invclr::moments::Products(pool, w.data(), u.data(), shift.data(), size, found_sums.data(),
+                              found_products.data());
+    invclr::moments::Squares(pool, u.data(), shift.data(), size, found_squares.data());
+  }
+  Compare("sums", found, sums, 1e-5);
+  Compare("sums beside products", found_sums, sums, 1e-5);
+  Compare("products", found_products, products, 1e-5);
+  Compare("squares", found_squares, squares, 1e-5);
+}
+
+template <class W, class U>
+void CheckAllMoments() {
+  CheckMoments<W, U>({1, 1, 16});
+  CheckMoments<W, U>({2, 300, 16});   // more than a chunk of pixels
+  CheckMoments<W, U>({3, 256, 80});   // four vectors and one
+  CheckMoments<W, U>({1, 1000, 64});
+  CheckMoments<W, U>({0, 5, 16});
+}
+
 }  // namespace
 
 int main() {
   CheckInterpolations<float>();
   CheckInterpolations<double>();
   CheckAll<float>();
+  CheckAllMoments<float, float>();
 #if defined(__AVX512BF16__)
   CheckAll<BFloat16>();
+  CheckAllMoments<BFloat16, BFloat16>();
+  CheckAllMoments<BFloat16, float>();
+  CheckAllMoments<float, BFloat16>();
 #endif
   return failures;
 }
