@@ -95,9 +95,9 @@ def _squares(x, shift):
 
 
 def _moments_on_cpu(w, *operands, shifted, dtype):
-    if not _suits(w, *operands):
-        return _moments(w, *operands, shifted=shifted, dtype=dtype)
     parts = _shifted(operands, shifted)
+    if not _suits(dtype, w, *(part.pixels for part in parts)):
+        return _moments(w, *operands, shifted=shifted, dtype=dtype)
     if not parts:
         return [_call("pixel_sums", 1, w)]
     zero = jnp.zeros((len(w), 1, w.shape[-1]), dtype)
@@ -109,14 +109,14 @@ def _moments_on_cpu(w, *operands, shifted, dtype):
 
 
 def _squares_on_cpu(x, shift):
-    return [_call("pixel_squares", 1, x, shift)] if _suits(x, shift) else _squares(x, shift)
+    return [_call("pixel_squares", 1, x, shift)] if _suits(shift.dtype, x) else _squares(x, shift)
 
 
-def _suits(w, *operands) -> bool:
-    """Whether our own sums take these operands."""
-    known = (jnp.float32, jnp.bfloat16)
-    types = all(x.dtype in known for x in (w, *operands))
-    return types and w.size > 0 and w.shape[-1] % LANES == 0 and library() is not None
+def _suits(dtype, w, *others) -> bool:
+    """Whether our own sums take these pixels; shifts and sums are float32 there."""
+    types = all(x.dtype in (jnp.float32, jnp.bfloat16) for x in (w, *others))
+    whole = w.size > 0 and w.shape[-1] % LANES == 0
+    return dtype == jnp.float32 and types and whole and library() is not None
 
 
 def _call(name: str, results: int, *operands):

@@ -6,7 +6,8 @@ All three are bilinear, and they are closed under differentiation: with ⟨·, �
 
 so that every derivative of any order, forward or reverse, is made of them. A traced program does
 not know its platform. When it is lowered, CPUs get what is fastest there (`forms`, `library`), all
-others XLA's convolution at the precision that `models.dtypes.PRECISIONS` explains.
+others XLA's convolution (of tokens, product) at the precision that `models.dtypes.PRECISIONS`
+explains.
 """
 
 import functools

@@ -90,6 +90,18 @@ def test_gradient_of_a_norm_in_bfloat16():
         assert relative_error(np.asarray(ours, np.float64), theirs) < limit
 
 
+@pytest.mark.parametrize("shifted", [False, True])
+def test_pixels_of_less_precision_than_the_sums(x64, shifted):
+    """float32 pixels, float64 sums: all arithmetic is float64, and nothing reads it as float32."""
+    (u, w), (shift, *_) = arrays((2, 300, 32))
+    u, w = u.astype(jnp.float32), w.astype(jnp.float32)
+    part = Shifted(u, shift if shifted else None)
+    found = jax.jit(lambda w: moments(w, [part], jnp.float64))(w)
+    wide = [np.asarray(each, np.float64) for each in (u, w, shift)]
+    distance = wide[0] - wide[2] if shifted else wide[0]
+    agree(found, [x.sum(1, keepdims=True) for x in (wide[1], distance * wide[1])], 1e-12)
+
+
 def test_squares_of_a_distant_shift():
     x = np.random.default_rng(0).normal(1000, 1, (2, 999, 16)).astype(np.float32)
     shift = x.mean(1, keepdims=True, dtype=np.float64).astype(np.float32)
